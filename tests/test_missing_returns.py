@@ -115,6 +115,20 @@ def test_a_gate_that_makes_an_answer_and_does_not_return_it_is_refused(give: Giv
         give(hours)
 
 
+def test_a_gate_whose_second_method_is_misspelt_is_refused() -> None:
+    class Rate:
+        stage = "approve"
+
+        def check(self, call: Any) -> None:
+            return None
+
+        def beginn(self, call: Any) -> Reject:
+            return Reject("too many")
+
+    with pytest.raises(TypeError, match=r"the gate Rate has `beginn`, which nothing asks\. Did you mean `begin`"):
+        TOOLS.with_gates(Rate())
+
+
 @pytest.mark.parametrize("give", [lambda fn: Run(approver=fn), lambda fn: Toolkit(TOOLS, approver=fn)])
 def test_an_approver_that_does_not_return_its_grant_is_refused(give: Give) -> None:
     async def ask(request: ApprovalRequest) -> Grant | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import time
 from typing import Any
 
 import pytest
 
-from toolcrib.approvals import AgentContext, misfit
+from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions
+from toolcrib.approvals import AgentContext, MemoryApprovalStore, misfit
 from toolcrib.approvers import ApproverRule
-from toolcrib.budgets import Budgets, Limit
+from toolcrib.budgets import Budgets, Limit, MemoryUsageStore
 from toolcrib.calls import ApprovalRequest, Grant
 from toolcrib.openapi import toolset
 from toolcrib.pipeline import CallLimits, Channel, Run, must_call
@@ -103,6 +105,34 @@ def test_a_generator_counts_as_the_list_of_its_values_or_is_refused(
     except TypeError:
         return
     assert found == expected
+
+
+OTHER_CLASSES: Mapping[str, tuple[Callable[[], object], str]] = {
+    "a path as a store": (lambda: Budgets([], store="usage.db"), r"store is 'usage.db'; give a store, as in SqliteU"),  # pyright: ignore[reportArgumentType]
+    "a class as a store": (lambda: Budgets([], store=MemoryUsageStore), "give a store"),  # pyright: ignore[reportArgumentType]
+    "names as groups": (lambda: Budgets([], groups=["sales"]), r"groups is \['sales'\]; give values by name"),  # pyright: ignore[reportArgumentType]
+    "a function as a clock": (
+        lambda: MemoryApprovalStore(clock=time),
+        "clock is <built-in function time>; give a clock",
+    ),  # pyright: ignore[reportArgumentType]
+    "a path as approvals": (lambda: ServerOptions(approvals="a.db"), "an approval store, as in SqliteApprovalStore"),  # pyright: ignore[reportArgumentType]
+    "a number as limits": (lambda: ServerOptions(limits=5), r"limits is 5; give CallLimits\(\.\.\.\)"),  # pyright: ignore[reportArgumentType]
+    "a text as a list": (
+        lambda: HttpOptions(allowed_origins="https://a.test"),
+        "allowed_origins is 'https://a.test'; g",
+    ),  # pyright: ignore[reportArgumentType]
+    "tools as names": (
+        lambda: Limit(calls=1, tools=[pay]),
+        r"tools has <Tool pay .*; give texts, as in tools=\['pay'\]",
+    ),  # pyright: ignore[reportArgumentType]
+    "a secret": (lambda: ServerOptions(keys="s3cret"), "keys is of type str; give a list of them"),  # pyright: ignore[reportArgumentType]
+}
+
+
+@pytest.mark.parametrize(("give", "said"), OTHER_CLASSES.values(), ids=OTHER_CLASSES)
+def test_a_value_of_another_class_is_refused_where_it_is_given(give: Callable[[], object], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        give()
 
 
 REFUSED: Mapping[str, tuple[Callable[[], object], str]] = {

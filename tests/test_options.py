@@ -219,6 +219,11 @@ def test_durable_work_of_something_else_is_told_what_it_is_made_of(make: Any, sa
         make(given)
 
 
+def test_a_file_in_the_place_of_true_is_told_where_a_file_goes() -> None:
+    with pytest.raises(TypeError, match=r"record is 'r.db'; give True or False; a file .* is sinks=\[SqliteSink\("):
+        Engine("app.db", record="r.db")  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize("sinks", ["app.db", Path("app.db"), 1, ["app.db"], [object]], ids=repr)
 @pytest.mark.parametrize(
     "make",

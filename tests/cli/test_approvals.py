@@ -274,7 +274,11 @@ def test_a_result_that_does_not_fit_the_tool_leaves_the_request_pending(
         (["done", "1a", "--result", '{"a": 1, "a": 2}'], 2, "a: sent more than once"),
         (["done", "1a"], 2, "Missing option '--result'"),
         (["list", "--database", "gone.db"], 2, "/gone.db cannot be used: there is no such file"),
-        (["list", "--database", "tools.txt"], 2, "/tools.txt cannot be used: file is not a database"),
+        (
+            ["list", "--database", "tools.txt"],
+            2,
+            "the file is something else than a SQLite database",
+        ),
         (
             ["list", "--database", "mysql://a:secret@b/c"],
             2,

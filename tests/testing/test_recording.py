@@ -141,6 +141,18 @@ def test_one_run_of_several_is_named_and_saved(tmp_path: Path) -> None:
     assert Recording.load(tmp_path / "one.jsonl") == Recording.of(kept.records)
 
 
+def test_a_file_of_something_else_and_a_sink_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text('{"outcome": {}}\nhello\n', "utf-8")
+    (tmp_path / "other.jsonl").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(ValueError, match=r"notes.txt has no record in line 2; name a file of JsonLinesSink"):
+        Recording.load(tmp_path / "notes.txt")
+    with pytest.raises(ValueError, match=r"other.jsonl has no record in line 1"):
+        Recording.load(tmp_path / "other.jsonl")
+    with pytest.raises(TypeError, match=r"give those of the sink: sink\.records"):
+        Recording.of(ListSink())  # pyright: ignore[reportArgumentType]
+
+
 def test_a_file_without_the_run_says_so(tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").touch()
 

@@ -14,7 +14,7 @@ import toolcrib.approvals as approvals
 import toolcrib.record as record
 from toolcrib._passwords import hide_passwords
 from toolcrib.approvals import SqlApprovalStore, SqliteApprovalStore
-from toolcrib.database import SqliteError, connect_file
+from toolcrib.database import NOT_A_DATABASE, SqliteError, connect_file
 from toolcrib.errors import DatabaseError, MissingExtraError, ToolcribError
 from toolcrib.record import BatchSink, EventLog, JsonLinesSink, SqliteSink, sqlite_events
 from toolcrib.serving import ServerStates
@@ -212,5 +212,6 @@ def database_errors(database: str | None) -> Generator[None]:
         if isinstance(error, ToolcribError):
             raise
         problem = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
-        hint = DATABASE_HINT if problem == "file is not a database" else _FORMS
+        is_other = problem == "file is not a database"
+        problem, hint = (NOT_A_DATABASE, DATABASE_HINT) if is_other else (problem, _FORMS)
         raise DatabaseError(database_name(database), problem, hint) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -32,7 +33,7 @@ def new(
             (folder / name).write_text(text.replace("{name}", folder.resolve().name, 1), "utf-8")
             written.append(name)
     write(f"{folder}: {', '.join(written)}\n")
-    write(f"Run it: cd {folder} && python main.py\n")
+    write(f"Run it: cd {shlex.quote(str(folder))} && python main.py\n")
 
 
 def _check(folder: Path) -> None:

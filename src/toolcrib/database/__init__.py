@@ -12,7 +12,14 @@ from toolcrib._lazy_names import lazy_names
 if TYPE_CHECKING:
     from toolcrib.database._connections import given_up, limit_answers, unhurried
     from toolcrib.database._database import Database, PostgresTables, statements, take_lock, transaction
-    from toolcrib.database._files import MemoryTables, SqliteTables, connect_file, file_version, make_file
+    from toolcrib.database._files import (
+        NOT_A_DATABASE,
+        MemoryTables,
+        SqliteTables,
+        connect_file,
+        file_version,
+        make_file,
+    )
     from toolcrib.database._lines import JOURNAL_LINES, JOURNAL_TABLES, LineTable
     from toolcrib.database._outage import OUTAGE, DatabaseAway, error_text, is_outage
     from toolcrib.database._sqlite import SqliteConnection, SqliteError, is_unavailable
@@ -23,7 +30,7 @@ else:
         {
             "._connections": "given_up limit_answers unhurried",
             "._database": "Database PostgresTables statements take_lock transaction",
-            "._files": "MemoryTables SqliteTables connect_file file_version make_file",
+            "._files": "NOT_A_DATABASE MemoryTables SqliteTables connect_file file_version make_file",
             "._lines": "JOURNAL_LINES JOURNAL_TABLES LineTable",
             "._outage": "OUTAGE DatabaseAway error_text is_outage",
             "._sqlite": "SqliteConnection SqliteError is_unavailable",
@@ -34,6 +41,7 @@ else:
 __all__ = [
     "JOURNAL_LINES",
     "JOURNAL_TABLES",
+    "NOT_A_DATABASE",
     "OUTAGE",
     "Database",
     "DatabaseAway",

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Final
 
 from toolcrib.database._sqlite import BUSY_SECONDS, sqlite3, write_ahead
 from toolcrib.database._tables import Execute, StoreTables, TablesVersion
@@ -30,6 +31,10 @@ def connect_file(path: str | Path, *, shared: bool = False) -> sqlite3.Connectio
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
 
 
+NOT_A_DATABASE: Final = "the file is something else than a SQLite database"
+"""The problem of a file that SQLite calls none of its own."""
+
+
 def require_name(name: object) -> None:
     """Raise TypeError for what is given in the place of a database's name, such as an agent."""
     if not isinstance(name, str | Path):
@@ -44,7 +49,7 @@ def file_error(path: Path, error: BaseException) -> DatabaseError:
     if path.is_dir():
         return DatabaseError(str(path), "it is a folder", "Name a file in it")
     if "not a database" in reason:
-        return DatabaseError(str(path), "the file is something else than a SQLite database", "Name another")
+        return DatabaseError(str(path), NOT_A_DATABASE, "Name another")
     return DatabaseError(str(path), reason, "Look at who may read and write the file and its folder")
 
 

@@ -98,6 +98,8 @@ _WANTED: Final[Mapping[str, str]] = {
 """What an option takes by the name of its class, in words with `|` between: one of these alone is checked by that."""
 _PLAIN: Final = {bool, str, Callable, NoneType}
 """The classes that are checked before the function is called, which does not check them itself."""
+_FURTHER: Final = {"record": "; a file of its own is sinks=[SqliteSink('calls.db')]"}
+"""What is meant by another value of an option, by the option's name."""
 _TEXTS: Final = (str, bytes)
 _SECRET: Final = re.compile("credential|header|environment|key|password|secret|token")
 """Options whose values an error does not show."""
@@ -283,6 +285,7 @@ class _OptionKind(NamedTuple):
         refused: The classes that it does not take, though they are of `classes`.
         wanted: What it takes, in words.
         is_plain: Whether its classes are of `_PLAIN` alone, which `read` checks.
+        has_texts: Whether it takes several texts.
     """
 
     words: tuple[Any, ...]
@@ -292,13 +295,20 @@ class _OptionKind(NamedTuple):
     refused: tuple[type, ...] = ()
     wanted: str = ""
     is_plain: bool = False
+    has_texts: bool = False
 
     def require_class(self, owner: str, option: str, value: Any) -> None:
         """Raise TypeError for a value of another class than the option takes."""
         if not isinstance(value, self.classes) or isinstance(value, self.refused):
             shown = f"of type {type(value).__name__}" if _SECRET.search(option) else f"{value!r:.80}"
             wanted = f"{self.wanted}, as in {option}=[...]" if self.refused == _TEXTS else self.wanted
-            raise TypeError(f"{owner}: {option} is {shown}; give {wanted}")
+            raise TypeError(f"{owner}: {option} is {shown}; give {wanted}{_FURTHER.get(option, '')}")
+        other = next((item for item in value or () if not isinstance(item, str)), None) if self.has_texts else None
+        if other is not None:
+            name = getattr(other, "name", None)
+            shown = f"a value of type {type(other).__name__}" if _SECRET.search(option) else f"{other!r:.80}"
+            example = f", as in {option}=[{name!r}]" if isinstance(name, str) else ""
+            raise TypeError(f"{owner}: {option} has {shown}; give texts{example}")
 
     def read(self, owner: str, option: str, value: Any) -> Any:
         """Return a value, a generator or another iterator as a tuple; raises as `OptionKinds.read`."""
@@ -356,6 +366,7 @@ def _with_classes(kind: _OptionKind, members: list[Any], *, is_optional: bool) -
         refused=_DATA if is_protocol else _TEXTS if several and str not in plain else (),
         wanted=f"{', '.join(words)} or {last}" if words else last,
         is_plain=is_plain,
+        has_texts=plain == several and all(get_args(member)[:1] == (str,) for member in members),
     )
 
 

@@ -8,7 +8,7 @@ from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from toolcrib.calls import Denial, Failed, Grant
-from toolcrib.errors import ToolcribError, explain_options, require_result
+from toolcrib.errors import ToolcribError, explain_options, nearest, require_result
 from toolcrib.hooks._parameters import name_of, require_parameters
 
 Stage: TypeAlias = Literal["resolve", "validate", "decide", "edit", "authorize", "approve"]
@@ -112,6 +112,8 @@ _MENDS: Final = {
     "Provenance": "a policy of provenance is a feature: Run(features=[Provenance()])",
 }
 """Remedies for objects that are mistaken for gates, by the names of their classes."""
+_OPTIONAL: Final = ("begin", "occasions")
+"""What a gate may have as well, and is not asked for under a misspelt name."""
 _ANSWERS: Final = ("Ask", "Complete", "Completed", "Failed", "Reject", "Rejected")
 
 
@@ -150,6 +152,9 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
     if isinstance(gate, type):
         raise TypeError(f"{who}: the gate {name} is a class; give an object of it, as in gates=[{name}()]")
     _require_gate(gate.check)
+    for attribute in vars(type(gate)):
+        if attribute not in _OPTIONAL and (near := nearest(attribute, _OPTIONAL, cutoff=0.85)):
+            raise TypeError(f"{who}: the gate {name} has `{attribute}`, which nothing asks. Did you mean `{near[0]}`?")
     occasions = frozenset(cast("Iterable[Any]", getattr(gate, "occasions", EVERY_OCCASION)))
     for option, values, known in (("stage", {gate.stage}, _STAGES), ("occasion", occasions, get_args(Occasion))):
         if unknown := values.difference(known):

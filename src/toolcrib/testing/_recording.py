@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -44,7 +44,7 @@ class Recording:
             run_id: Which run; it may be left out where the file has one.
 
         Raises:
-            ValueError: There is no such run, or there are several and none is named.
+            ValueError: There is no such run, or there are several and none is named; or the file has something else.
         """
         path = Path(path)
         with path.open("rb") as file:
@@ -62,7 +62,9 @@ class Recording:
 
     @classmethod
     def of(cls, records: Iterable[CallRecord]) -> Recording:
-        """Return the recording of records of one run, such as those of a `ListSink`."""
+        """Return the recording of records of one run, such as those of a `ListSink`; TypeError for the sink itself."""
+        if not isinstance(records, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"{records!r:.80} is not a list of records; give those of the sink: sink.records")
         return cls(tuple(sorted((record.to_dict() for record in records), key=_started)))
 
     def save(self, path: str | Path) -> None:
@@ -108,8 +110,14 @@ class Recording:
 
 def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the records in a file of JSON lines, which has records, or events."""
-    for line in path.read_text("utf-8").splitlines():
-        data = json.loads(line)
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+        try:
+            data: Any = json.loads(line)
+        except ValueError:
+            data = None
+        if not isinstance(data, dict):
+            raise ValueError(f"{path} has no record in line {number}; name a file of JsonLinesSink, or a database")
+        data = cast("dict[str, Any]", data)
         record = data if "outcome" in data else data.get("record")
         if record is not None:
             yield record

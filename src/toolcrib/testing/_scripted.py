@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from toolcrib._numbers import count_text
 from toolcrib.calls import ToolCall
+from toolcrib.errors import require_plain, require_result
 from toolcrib.rounds import ChatRequest
 from toolcrib.testing._replies import wire_reply
 
@@ -22,9 +23,14 @@ class ScriptedModel:
 
     Attributes:
         requests: The requests so far.
+
+    Raises:
+        TypeError: One is not a step, or a list has several.
     """
 
     def __init__(self, *steps: Step) -> None:
+        for step in steps:
+            _require_step(step)
         self._steps = list(steps)
         self.requests: list[ChatRequest] = []
 
@@ -73,3 +79,15 @@ class ScriptedModel:
 async def _stream(chunks: list[Any]) -> AsyncGenerator[Any]:
     for chunk in chunks:
         yield chunk
+
+
+def _require_step(step: Any) -> None:
+    if isinstance(step, list | tuple):
+        parts = [*cast("Sequence[Any]", step)]
+        if any(isinstance(part, str | Exception | list) or callable(part) for part in parts):
+            raise TypeError("steps are given one by one, as in ScriptedModel(*steps); a list is calls of one reply")
+    elif not isinstance(step, str | ToolCall | dict | Exception) and not callable(step):
+        raise TypeError(f"a script has no step of type {type(step).__name__}")
+    elif callable(step):
+        require_plain("step", step, "a step")
+        require_result("step", step, "a step, such as a text or a ToolCall")

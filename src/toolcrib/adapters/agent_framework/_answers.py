@@ -18,6 +18,7 @@ from toolcrib.serving.frameworks import (
     request_of_framework,
     request_payload,
     require_plain,
+    require_stopped,
 )
 
 _KEY = "toolcrib"
@@ -34,6 +35,7 @@ def approval_requests(contents: Iterable[Content]) -> list[ApprovalRequest]:
 
 def asked_in(contents: Iterable[Content]) -> Iterator[tuple[Content, ApprovalRequest]]:
     """Yield the contents that ask for an approval, each with its request."""
+    require_stopped("it takes `response.user_input_requests`", contents, Iterable)
     for content in contents:
         if content.type != "function_approval_request":
             continue

@@ -8,7 +8,7 @@ from typing import Any, cast
 from agent_framework import AgentSession, Content, FunctionInvocationContext, FunctionTool, normalize_tools
 
 from toolcrib.schema import RunContext
-from toolcrib.serving.frameworks import FrameworkMember, media_at, provided
+from toolcrib.serving.frameworks import FrameworkMember, media_at, provided, require_tools
 from toolcrib.tools import Tool
 
 
@@ -21,7 +21,7 @@ def from_tools(tools: Iterable[FunctionTool | Callable[..., Any]]) -> list[Tool[
         TypeError: One of them has no function, so that there is nothing that the pipeline could run.
     """
     wrapped: list[Tool[..., Any]] = []
-    for tool in normalize_tools([*tools]):
+    for tool in normalize_tools(require_tools("from_tools", tools, FunctionTool)):
         if not isinstance(tool, FunctionTool) or tool.declaration_only:
             name = getattr(tool, "name", tool)
             raise TypeError(f"{name!r} has no function here: the model's provider, or the client of the agent, runs it")

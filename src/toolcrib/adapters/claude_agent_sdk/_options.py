@@ -13,7 +13,7 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage
 from toolcrib.adapters.claude_agent_sdk._calls import Gates
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
-from toolcrib.serving.frameworks import Given, unknown_call
+from toolcrib.serving.frameworks import Given, require_given, require_stopped, unknown_call
 
 _LONGEST = 7 * 24 * 3600.0
 """Seconds that a person who is asked while the session runs may take."""
@@ -28,6 +28,7 @@ class GatedOptions(ClaudeAgentOptions):
 
 def approval_requests(options: GatedOptions, session_id: str) -> list[ApprovalRequest]:
     """Return the requests that a person must answer in a session of this process: its result says `tool_deferred`."""
+    require_stopped("it takes the options that `as_tools` or `guard` returned", options, GatedOptions)
     return [request for gates in options.gates for request in gates.waiting(session_id)]
 
 
@@ -42,7 +43,9 @@ async def answers(options: GatedOptions, session_id: str, *given: Given) -> Gate
     Raises:
         ApprovalError: An answer is for nothing that waits, or a request was answered before.
     """
+    require_stopped("it takes the options that `as_tools` or `guard` returned", options, ClaudeAgentOptions)
     for answer in given:
+        require_given(answer)
         if not [gates for gates in options.gates if await gates.answer(session_id, answer)]:
             meant = answer.id if isinstance(answer, ApprovalRequest) else answer.request_id or answer.call_id or ""
             if not options.gates:

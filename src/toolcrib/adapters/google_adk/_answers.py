@@ -16,6 +16,7 @@ from toolcrib.serving.frameworks import (
     request_in,
     request_of_framework,
     require_plain,
+    require_stopped,
 )
 
 KEY = "toolcrib"
@@ -78,6 +79,7 @@ def _part(id: str, asked: Mapping[str, Any], answer: Given) -> types.Part:
 
 def _confirmations(events: Iterable[Event]) -> list[tuple[str, Mapping[str, Any], ApprovalRequest]]:
     """Return the confirmations that wait, each with the id of its call and its request."""
+    require_stopped("it takes the events of a run or of a session", events, Iterable)
     found: dict[str, tuple[str, Mapping[str, Any], ApprovalRequest]] = {}
     for event in events:
         for id in _replied_to(event):

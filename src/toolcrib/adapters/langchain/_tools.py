@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import NoneType
 from typing import Any, cast
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -24,6 +25,7 @@ from toolcrib.serving.frameworks import (
     answer_payload,
     answered,
     request_in,
+    require_stopped,
 )
 from toolcrib.toolsets import ToolsetLike
 
@@ -164,6 +166,7 @@ def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
 
 
 def _asked(interrupts: Iterable[Interrupt] | None) -> list[tuple[str, ApprovalRequest]]:
+    require_stopped("interrupts are those of a result, result['__interrupt__']", interrupts, Iterable, NoneType)
     asked = list(interrupts or ())
     if any(not isinstance(interrupt, Interrupt) for interrupt in asked):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         kind = type(interrupts).__name__

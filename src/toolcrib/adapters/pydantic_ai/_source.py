@@ -36,7 +36,7 @@ from toolcrib.adapters.pydantic_ai._media import with_media
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, ModelRetry, ToolcribError, explain_options
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
-from toolcrib.serving.frameworks import gates_lost, provided, without_others
+from toolcrib.serving.frameworks import gates_lost, provided, require_tools, without_others
 from toolcrib.tools import BaseTool, Tool, ToolOptions
 from toolcrib.toolsets import Toolset
 
@@ -64,7 +64,9 @@ def from_tools(
     """
     if isinstance(cast("object", tools), AbstractAgent):
         raise TypeError("the tools of an agent are those of the agent as a member: Toolset([agent])")
-    members: list[Any] = [tools] if isinstance(tools, AbstractToolset) else [*tools]
+    members: list[Any] = (
+        [tools] if isinstance(tools, AbstractToolset) else require_tools("from_tools", tools, TheirTool)
+    )
     toolsets: list[AbstractToolset[Any]] = [member for member in members if isinstance(member, AbstractToolset)]
     alone = [member for member in members if not isinstance(member, AbstractToolset)]
     if alone:

@@ -15,11 +15,12 @@ from toolcrib.adapters.smolagents._tools import AgentTool
 from toolcrib.approvals import is_answer_to
 from toolcrib.calls import ApprovalRequest
 from toolcrib.errors import ApprovalError
-from toolcrib.serving.frameworks import Given, unknown_call
+from toolcrib.serving.frameworks import Given, require_given, require_stopped, unknown_call
 
 
 def approval_requests(agent: MultiStepAgent) -> list[ApprovalRequest]:
     """Return the requests that a person must answer before an agent goes on, of its calls in this process."""
+    require_stopped("it takes the agent that stopped", agent, MultiStepAgent)
     return [request for calls in _calls_of(agent) for request in calls.waiting.values()]
 
 
@@ -34,7 +35,9 @@ def answers(agent: MultiStepAgent, *given: Given) -> str:
         ApprovalError: No call of the agent waits for an answer, or its request was answered before.
     """
     lines: list[str] = []
-    for answer in given or approval_requests(agent):
+    waiting = approval_requests(agent)
+    for answer in given or waiting:
+        require_given(answer)
         tools = _tools_for(agent, answer)
         for tool in tools:
             text = tool.calls.loop.run(_take_up(tool, answer))

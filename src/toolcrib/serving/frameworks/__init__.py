@@ -18,7 +18,9 @@ from toolcrib.serving.frameworks._answers import (
     request_in,
     request_of_framework,
     request_payload,
+    require_given,
     require_plain,
+    require_stopped,
     unknown_call,
 )
 from toolcrib.serving.frameworks._guarded import GuardedTools
@@ -71,7 +73,9 @@ __all__ = [
     "request_in",
     "request_of_framework",
     "request_payload",
+    "require_given",
     "require_plain",
+    "require_stopped",
     "require_tools",
     "unknown_call",
     "without_others",

@@ -61,6 +61,21 @@ def require_plain(answer: Given, mend: str) -> None:
         )
 
 
+def require_stopped(what: str, stopped: object, *kinds: type) -> None:
+    """Check what stopped, the first argument of `answers` and of `approval_requests`; raises TypeError."""
+    if not isinstance(stopped, kinds):
+        raise TypeError(f"{what}, which comes before the answers, and not one of type {type(stopped).__name__}")
+
+
+def require_given(answer: object) -> None:
+    """Check an answer that a host gives; raises TypeError."""
+    if not isinstance(answer, Grant | Denial | ApprovalRequest):
+        raise TypeError(
+            f"an answer is `request.grant(...)`, `request.deny(...)`, or the request, and not {answer!r:.80}; "
+            "several are given one by one: answers(..., *given)"
+        )
+
+
 def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given]) -> Iterator[tuple[T, Given]]:
     """Yield each of what is asked that an answer is meant for, with the answer.
 
@@ -73,11 +88,7 @@ def answered(asked: Iterable[tuple[T, ApprovalRequest]], answers: Iterable[Given
     """
     waiting, found = [*asked], list[tuple[T, Given]]()
     for answer in answers:
-        if not isinstance(cast("object", answer), Grant | Denial | ApprovalRequest):
-            raise TypeError(
-                f"an answer is `request.grant(...)`, `request.deny(...)`, or the request, and not {answer!r:.80}; "
-                "several are given one by one: answers(..., *given)"
-            )
+        require_given(answer)
         named = answer.deny() if isinstance(answer, ApprovalRequest) else answer  # a denial names the request
         for match in meant_by(named, waiting):
             if not isinstance(answer, ApprovalRequest):
