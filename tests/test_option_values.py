@@ -125,7 +125,7 @@ OTHER_CLASSES: Mapping[str, tuple[Callable[[], object], str]] = {
         lambda: Limit(calls=1, tools=[pay]),
         r"tools has <Tool pay .*; give texts, as in tools=\['pay'\]",
     ),  # pyright: ignore[reportArgumentType]
-    "a secret": (lambda: ServerOptions(keys="s3cret"), "keys is of type str; give a list of them"),  # pyright: ignore[reportArgumentType]
+    "a secret": (lambda: ServerOptions(keys="s3cret"), "keys is a value of the type str; give a list of them"),  # pyright: ignore[reportArgumentType]
 }
 
 

@@ -110,13 +110,13 @@ def test_credentials_for_an_unknown_scheme_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("credentials", "problem"),
     [
-        ({"header": 5}, "the credentials for it must be a text, and are of type int"),
-        ({"header": ("s3cret", "s3cret")}, "the credentials for it must be a text, and are of type tuple"),
+        ({"header": 5}, "the credentials for it must be a text, and not a value of the type int"),
+        ({"header": ("s3cret", "s3cret")}, "the credentials for it must be a text, and not a value of the type tuple"),
         ({"header": ""}, "the credentials for it are empty"),
         ({"basic": ("s3cret",)}, r"must be a name and a password, as in \('ann', 's3cret'\)"),
         ({"basic": {"username": "ann", "password": "s3cret"}}, "must be a name and a password"),
-        ("s3cret-key", "credentials is of type str; give"),
-        (["s3cret-key"], "credentials is of type list; give"),
+        ("s3cret-key", "credentials is a value of the type str; give"),
+        (["s3cret-key"], "credentials is a value of the type list; give"),
     ],
 )
 def test_credentials_of_another_kind_are_refused_without_being_shown(credentials: Any, problem: str) -> None:

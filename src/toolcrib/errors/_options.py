@@ -95,11 +95,11 @@ _WANTED: Final[Mapping[str, str]] = {
         )
     },
 }
-"""What an option takes by the name of its class, in words with `|` between: one of these alone is checked by that."""
+"""The values of an option in words, `|` between them, by the name of its class; an option of others is not checked."""
 _PLAIN: Final = {bool, str, Callable, NoneType}
 """The classes that are checked before the function is called, which does not check them itself."""
 _FURTHER: Final = {"record": "; a file of its own is sinks=[SqliteSink('calls.db')]"}
-"""What is meant by another value of an option, by the option's name."""
+"""Another option that is meant by a value of the wrong kind, by the option's name."""
 _TEXTS: Final = (str, bytes)
 _SECRET: Final = re.compile("credential|header|environment|key|password|secret|token")
 """Options whose values an error does not show."""
@@ -283,7 +283,7 @@ class _OptionKind(NamedTuple):
         takes_several: Whether it takes several values, as a list.
         classes: The classes of its values, where these are of `_WANTED` alone; empty where there are others.
         refused: The classes that it does not take, though they are of `classes`.
-        wanted: What it takes, in words.
+        wanted: The values that it takes, in words.
         is_plain: Whether its classes are of `_PLAIN` alone, which `read` checks.
         has_texts: Whether it takes several texts.
     """
@@ -300,13 +300,13 @@ class _OptionKind(NamedTuple):
     def require_class(self, owner: str, option: str, value: Any) -> None:
         """Raise TypeError for a value of another class than the option takes."""
         if not isinstance(value, self.classes) or isinstance(value, self.refused):
-            shown = f"of type {type(value).__name__}" if _SECRET.search(option) else f"{value!r:.80}"
+            shown = f"a value of the type {type(value).__name__}" if _SECRET.search(option) else f"{value!r:.80}"
             wanted = f"{self.wanted}, as in {option}=[...]" if self.refused == _TEXTS else self.wanted
             raise TypeError(f"{owner}: {option} is {shown}; give {wanted}{_FURTHER.get(option, '')}")
         other = next((item for item in value or () if not isinstance(item, str)), None) if self.has_texts else None
         if other is not None:
             name = getattr(other, "name", None)
-            shown = f"a value of type {type(other).__name__}" if _SECRET.search(option) else f"{other!r:.80}"
+            shown = f"a value of the type {type(other).__name__}" if _SECRET.search(option) else f"{other!r:.80}"
             example = f", as in {option}=[{name!r}]" if isinstance(name, str) else ""
             raise TypeError(f"{owner}: {option} has {shown}; give texts{example}")
 

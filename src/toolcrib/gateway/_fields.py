@@ -148,7 +148,7 @@ Text = Annotated[str, AfterValidator(_expand)]
 FilePath = Annotated[str, AfterValidator(_find)]
 """A path by the file, or a URL as it is."""
 Prefix = Annotated[str, AfterValidator(_check_prefix)]
-"""What the name of each tool begins with."""
+"""The prefix of the name of each tool."""
 Secret = Annotated[str, AfterValidator(_read)]
 """The value of the environment variable that the file names; not in the repr of its model."""
 

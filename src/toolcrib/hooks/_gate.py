@@ -113,7 +113,7 @@ _MENDS: Final = {
 }
 """Remedies for objects that are mistaken for gates, by the names of their classes."""
 _OPTIONAL: Final = ("begin", "occasions")
-"""What a gate may have as well, and is not asked for under a misspelt name."""
+"""Attributes that a gate may have, and that nothing reads under a misspelt name."""
 _ANSWERS: Final = ("Ask", "Complete", "Completed", "Failed", "Reject", "Rejected")
 
 

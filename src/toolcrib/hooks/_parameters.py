@@ -110,7 +110,7 @@ def require_parameters(kind: str, fn: Any, *parameters: str, result: str = "", i
         is_awaited: Whether it may be async.
 
     Raises:
-        TypeError: It is no function, has other parameters, never returns a value, or is async where it must not be.
+        TypeError: It is not a function, has other parameters, never returns a value, or is async where it must not be.
     """
     if not callable(fn):
         raise TypeError(f"the {kind} is {fn!r:.80}; give a function ({', '.join(parameters)})")

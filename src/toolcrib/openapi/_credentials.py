@@ -206,11 +206,11 @@ def _is_basic(scheme: Mapping[str, Any]) -> bool:
 
 
 def credential_problem(scheme: Mapping[str, Any], value: object) -> str:
-    """Return what is wrong with a credential for a security scheme, without the credential; empty for nothing."""
+    """Return the problem of a credential for a security scheme, without the credential; empty for none."""
     if isinstance(value, str | KeptCredentials):
         return "are empty" if value == "" else ""
     if not _is_basic(scheme):
-        return f"must be a text, and are of type {type(value).__name__}"
+        return f"must be a text, and not a value of the type {type(value).__name__}"
     parts = [*cast("Sequence[object]", value)] if isinstance(value, tuple | list) else []
     if [type(part) for part in parts] == [str, str]:
         return ""

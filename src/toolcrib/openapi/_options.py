@@ -165,7 +165,9 @@ def require_values(options: Options) -> None:
         require_source(f"openapi.toolset: `{name}`", source)
     for name, text in options.headers.items():
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"openapi.toolset: the header {name!r} is of type {type(text).__name__}; give a text")
+            raise TypeError(
+                f"openapi.toolset: the header {name!r} is a value of the type {type(text).__name__}; give a text"
+            )
 
 
 def _by_name(table: Mapping[str, Any], operation: Operation) -> Any:

@@ -125,7 +125,7 @@ def _require_schemes(credentials: Credentials | None, schemes: Mapping[str, Mapp
         return
     if not isinstance(credentials, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         mend = "give them by security scheme, as in credentials={'key': 's3cret'}, or a function of the principal"
-        raise TypeError(f"openapi.toolset: credentials is of type {type(credentials).__name__}; {mend}")
+        raise TypeError(f"openapi.toolset: credentials is a value of the type {type(credentials).__name__}; {mend}")
     for name, credential in credentials.items():
         if name not in schemes:
             problem = "`credentials` has it, and the document has no such security scheme"

@@ -280,7 +280,7 @@ def require_name(name: object, what: str = "a tool: name") -> None:
 
 
 def require_prefix(what: str, prefix: str) -> str:
-    """Return the beginning of the names of tools; raises as `require_name` for one that is given and is none."""
+    """Return the prefix of names of tools, which may be empty; raises as `require_name`."""
     if prefix != "":
         require_name(prefix, what)
     return prefix

@@ -6,7 +6,7 @@ import asyncio
 import multiprocessing
 import time
 from collections.abc import AsyncGenerator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from tests.adapters.dbos.durable import QUICK, durable, engine_of, looked_at
+from tests.adapters.dbos.durable import QUICK, Step, Work, durable, engine_of, looked_at
 from toolcrib.adapters.dbos import (
     Client,
     DurableAgent,
@@ -25,6 +25,7 @@ from toolcrib.adapters.dbos import (
     Placement,
     Queue,
     enqueue_program,
+    find_work,
     list_work,
     recover,
     workers,
@@ -41,6 +42,7 @@ from toolcrib.durable import TurnExecution, WorkStore
 from toolcrib.errors import EngineError, WorkerError
 from toolcrib.pipeline import Pipeline
 from toolcrib.schema import RunContext
+from toolcrib.testing import FakeClock
 from toolcrib.tools import ez_tool, tool
 from toolcrib.turns import Agent, Turn
 
@@ -288,6 +290,44 @@ async def test_work_of_an_engine_that_is_left_waits_in_its_queue_for_any_worker(
     assert left is not None
     assert left.status == "ENQUEUED"
     assert outcome == Completed("work", handle.id, "done")
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
+async def test_a_tool_that_catches_its_cancellation_keeps_no_work_from_others(database: str, kind: str) -> None:
+    """Its worker held all work, and said that it lives, for as long as the tool ran."""
+    ran, may_end = list[str](), asyncio.Event()
+
+    @ez_tool
+    async def inner() -> None:
+        ran.append("inner")
+
+    @ez_tool
+    async def stay(ctx: RunContext[Any]) -> None:
+        ran.append("begun")
+        while not may_end.is_set():
+            with suppress(asyncio.CancelledError):
+                await may_end.wait()
+        await Pipeline([inner]).run(ToolCall("inner", {}), ctx.run)
+
+    @ez_tool
+    async def wait() -> None:
+        ran.append("begun")
+        await asyncio.Event().wait()
+
+    works = [Work(kind, Step(stay)), Work(kind, Step(wait))]
+    async with Client(database) as client:
+        async with engine_of(database, *(work.worker for work in works), grace=0.0, clock=FakeClock(50)) as engine:
+            ids = [await work.put() for work in works]
+            while len(ran) < 2:  # noqa: ASYNC110 -- the tools begin
+                await asyncio.sleep(0.02)
+        states = [work.state for work in await asyncio.gather(*(asyncio.to_thread(find_work, client, i) for i in ids))]
+        (worker,) = await asyncio.to_thread(workers, client)
+        may_end.set()
+        for _ in range(100):  # in which it would begin another call
+            await asyncio.sleep(0)
+
+    assert (engine.gave_back, states, worker.state) == (True, ["waiting", "waiting"], "stopped")
+    assert ran == ["begun", "begun"]
 
 
 async def test_work_that_a_worker_holds_and_does_not_run_goes_back_to_its_queue(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import dbos._dbos as dbos_module
 from dbos import DBOS
 from dbos import error as dbos_error
 
-from toolcrib._numbers import require_seconds
+from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._client import Client, JsonSerializer
 from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
@@ -36,7 +36,7 @@ from toolcrib.adapters.dbos._workers import (
     put_off,
     take_lease,
 )
-from toolcrib.clock import SYSTEM_CLOCK, Clock
+from toolcrib.clock import SYSTEM_CLOCK, Clock, wait_until_set
 from toolcrib.database import Database, given_up, is_outage, limit_answers
 from toolcrib.durable import AnswerStore, RetryPolicy, outlast, require_answer_store
 from toolcrib.errors import DatabaseError, EngineError, WorkerError, explain_options
@@ -47,6 +47,7 @@ from toolcrib.registry import Registry
 _log = logging.getLogger("toolcrib.durable")
 _POOL = 20  # connections of a worker, one of which listens
 _END_SECONDS = 5.0  # for what is left to say to the database at the end
+_CUTS = 3  # times that work which runs at the end is cancelled
 
 _SCHEDULES_SECONDS = 1.0  # between two looks at the schedules, for those that are new, changed or paused
 _LEFT_LONG = 30.0  # seconds after which a worker says that it cannot run what waits
@@ -135,7 +136,7 @@ class Engine:
         """The sink that keeps events, with `record=True`."""
         self._tasks: list[asyncio.Task[None]] = []
         self._living: asyncio.Task[None] | None = None
-        self._is_leaving = False
+        self._is_leaving = self._has_cut_off = False
         self._left: deque[str] = deque(maxlen=_LEFT_KNOWN)
         self._looks: QueueLooks | None = None
         self.lost = asyncio.Event()
@@ -192,7 +193,7 @@ class Engine:
             raise EngineError(
                 "this process has a DBOS of its own already, and DBOS is one per process; destroy it first"
             )
-        _current, _process, self._is_leaving = self, os.getpid(), False
+        _current, _process, self._is_leaving, self._has_cut_off = self, os.getpid(), False, False
         try:
             await self._open()
         except BaseException as error:
@@ -297,7 +298,7 @@ class Engine:
         """
         if self.sink is not None:
             await self.sink.sink.written()
-        lease = self._lease
+        lease = None if self._has_cut_off else self._lease
         if lease is not None and not self.lost.is_set() and await lease.hold():
             return
         if lease is not None:
@@ -376,7 +377,8 @@ class Engine:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await _ended(instance)
-        await _cut_off(list(instance._workflow_tasks))  # DBOS leaves them running
+        await _cut_off(list(instance._workflow_tasks), self.clock)  # DBOS leaves them running
+        self._has_cut_off = True
         client = self.client
         ours: Any = client.dbos
         for database in (instance._sys_db, ours._sys_db):
@@ -395,14 +397,20 @@ def _instance() -> Any:
     return dbos_module._dbos_global_instance  # pyright: ignore[reportPrivateUsage] -- DBOS has no question for it
 
 
-async def _cut_off(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks until they end: one that notes what it broke off may wait for a database that is away."""
-    running = set(tasks)
-    while running:
+async def _cut_off(tasks: Iterable[asyncio.Task[Any]], clock: Clock) -> None:
+    """Cancel tasks until they end, but for some that do not: other work waits for its hand-over behind them.
+
+    One that notes what it broke off may wait for a database that is away; a tool may catch its cancellation.
+    """
+    running, ended = set(tasks), asyncio.Event()
+    asyncio.gather(*running, return_exceptions=True).add_done_callback(lambda _: ended.set())
+    for _ in range(_CUTS):
         for task in running:
             task.cancel()
-        ended, running = await asyncio.wait(running, timeout=_END_SECONDS)
-        await asyncio.gather(*ended, return_exceptions=True)
+        if await wait_until_set(ended, _END_SECONDS, clock):
+            return
+    left = count_text(sum(not task.done() for task in running), "piece")
+    _log.error("%s of work did not end when it was cut off: it is handed over, though its tool still runs here", left)
 
 
 async def _tried(work: Callable[[], object]) -> bool:

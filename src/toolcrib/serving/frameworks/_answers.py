@@ -64,7 +64,7 @@ def require_plain(answer: Given, mend: str) -> None:
 def require_stopped(what: str, stopped: object, *kinds: type) -> None:
     """Check what stopped, the first argument of `answers` and of `approval_requests`; raises TypeError."""
     if not isinstance(stopped, kinds):
-        raise TypeError(f"{what}, which comes before the answers, and not one of type {type(stopped).__name__}")
+        raise TypeError(f"{what}, which comes before the answers, and not a value of the type {type(stopped).__name__}")
 
 
 def require_given(answer: object) -> None:
