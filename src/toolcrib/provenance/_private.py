@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Set
-from itertools import islice, permutations
+from itertools import islice, pairwise, permutations
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, without_moments
@@ -139,7 +139,7 @@ class PrivateValues:
         text = f"{_TAG.sub(' ', _COMMENT.sub(lambda match: ' ' if match[1] else match[0], text))}\n{marked}"
         words = _long_words(text)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
-        turned = (f"{b} {a}" for a, b in zip(words, words[1:], strict=False) if f"{a} {b}" not in self._pieces)
+        turned = (f"{b} {a}" for a, b in pairwise(words) if f"{a} {b}" not in self._pieces)
         pairs = (*_pairs(words), *turned, *_pairs(words, over=1), *_threes(text))
         found = (*words, *pairs, *numbers, *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
