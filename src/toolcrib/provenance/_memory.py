@@ -232,7 +232,7 @@ class Memory(Readings):
         if not made_by or not is_number_of_object(tool, path):
             return ()
         found = [*self._writings.numbered(numbers_named(tool, path, value))]
-        places = self._values.get(key_of(value), ())[:_MOST_NAMED]
+        places = self._values.get(key_of(value), [])[:_MOST_NAMED]
         for at in places:
             piece = self._sources[at]
             call, about = (piece.reading.tool, piece.reading.call_id), things_of(piece.reading.tool)
