@@ -368,7 +368,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a name that the run gave to an unknown value is asked about",
         "provenance/_memory.py",
-        "[*self._named_by_run(effect, str(value), found[0]), *found]\n",
+        "[*self._named_by_run(effect, str(value), found[0], self._numbers_of_run(tool, path, value)), *found]\n",
         "found\n",
         ("tests/provenance/test_writings.py",),
     ),
@@ -382,9 +382,51 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a call that may run what the run wrote is asked about",
         "provenance/_memory.py",
-        '            questions += self._asked_of_writings(tool, "bound", self._writings.stated, why)\n',
+        '            yield from self._asked_of_writings(tool, "bound", written, why)\n',
         "            pass\n",
         ("tests/provenance/test_writings.py",),
+    ),
+    Gate(
+        "a call that names nothing of what the run made is asked about",
+        "provenance/_memory.py",
+        '            if says_nothing or effect == "execute":\n',
+        '            if effect == "execute":\n',
+        ("tests/provenance/test_unnamed.py",),
+    ),
+    Gate(
+        "a number is a name of the thing that it counts",
+        "provenance/_memory.py",
+        "found[0], self._numbers_of_run(tool, path, value))",
+        "found[0])",
+        ("tests/provenance/test_unnamed.py",),
+    ),
+    Gate(
+        "the number one is not true",
+        "provenance/_memory.py",
+        "all(value is True for",
+        "all(value == True for",
+        ("tests/provenance/test_unnamed.py",),
+    ),
+    Gate(
+        "a yes for a word holds for the whole value",
+        "provenance/_question.py",
+        ' or "@" not in self.part\n',
+        "\n",
+        ("tests/provenance/test_unnamed.py",),
+    ),
+    Gate(
+        "words of others are read as they are shown",
+        "provenance/_reading.py",
+        "            if shown:\n",
+        "            if False:\n",
+        ("tests/provenance/test_shown.py",),
+    ),
+    Gate(
+        "a stranger's file without a text is lost",
+        "provenance/_reading.py",
+        '                if trust != "trusted":\n                    self.lose()\n',
+        "",
+        ("tests/provenance/test_shown.py",),
     ),
     Gate(
         "a link under a name that is given to others is asked about",
@@ -410,7 +452,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a private text under a name goes to its readers alone",
         "provenance/_memory.py",
-        "            questions += self._asked_of_private_names(tool, effect, deciding)\n",
+        "            questions += self._asked_of_private_names(tool, effect, deciding, is_whole=says_nothing)\n",
         "",
         ("tests/provenance/test_private_files.py",),
     ),
@@ -431,8 +473,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "an object with a private text is known by its number",
         "provenance/_memory.py",
-        "        bindings += self._writings.numbered(number_named(path, value))\n",
-        "",
+        "            bindings += self._writings.numbered(numbers_named(tool, path, value))\n",
+        "            pass\n",
         ("tests/provenance/test_private_files.py",),
     ),
     Gate(

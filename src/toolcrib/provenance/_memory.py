@@ -207,7 +207,7 @@ class Memory(Readings):
             effect: The effect.
             value: The value as text.
             found: The origin of it.
-            numbered: What the run gave to the object that the value is the number of.
+            numbered: The bindings of the object that the value is the number of.
         """
         if not self._writings.made_by:
             return []
@@ -224,7 +224,7 @@ class Memory(Readings):
         ]
 
     def _numbers_of_run(self, tool: str, path: str, value: Any) -> Sequence[Binding]:
-        """Return what the run gave to the object with a number, by that or in the call that returned the number.
+        """Return the bindings of the object with a number: by the number, or by the call that returned it.
 
         A number that came with such things afterwards, in an object that says nothing else, may be that of each.
         """
@@ -232,7 +232,7 @@ class Memory(Readings):
         if not made_by or not is_number_of_object(tool, path):
             return ()
         found = [*self._writings.numbered(numbers_named(tool, path, value))]
-        places = self._values.get(key_of(value), ())[:_MOST_NAMED]
+        places = self._values.get(key_of(value), [])[:_MOST_NAMED]
         for at in places:
             piece = self._sources[at]
             call, about = (piece.reading.tool, piece.reading.call_id), things_of(piece.reading.tool)
@@ -379,8 +379,8 @@ class Memory(Readings):
         if effect == "execute":
             written |= self._writings.stated
         if written:
-            verb, what = "run" if effect == "execute" else "take", f" (`{value}`)" if value else ""
-            why = f"may {verb} what `{writer}` wrote in this run{what}, which is not known"
+            verb, shown = "run" if effect == "execute" else "take", f" (`{value}`)" if value else ""
+            why = f"may {verb} what `{writer}` wrote in this run{shown}, which is not known"
             yield from self._asked_of_writings(tool, "bound", written, why)
 
     def _asked_of_writings(

@@ -32,7 +32,7 @@ def shapes_of(value: Any, *, with_files: bool) -> tuple[Any, bool]:
 
 
 def text_of(file: Media) -> str:
-    """Return the text of a file, or `UNREAD` where its bytes are none or are not here."""
+    """Return the text of a file, or `UNREAD` where its bytes are not a text or are missing."""
     text = UNREAD if file.data is None else file.data.decode("utf-8", "replace")
     is_text = file.mime_type.lower().startswith("text/") and UNREAD not in text
     return text if is_text or "\ufffd" not in text else UNREAD

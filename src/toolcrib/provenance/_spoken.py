@@ -98,7 +98,9 @@ def dates_said(text: str, today: date | None) -> Iterator[tuple[int, int, int]]:
         today: The day on which it was said; None where that is not known.
     """
     yield from ((int(year), int(month), int(day)) for day, month, year in _DOTTED.findall(text))
-    for after, word, other, weekday in _DAY.findall(text) if today is not None else ():
+    if today is None:
+        return
+    for after, word, other, weekday in _DAY.findall(text):
         if word:
             ahead = [_DAYS[word] + bool(after)]
         else:

@@ -142,16 +142,6 @@ class EventLog:
             for row in self.rows(*select_activities(wanted or ActivityFilter(), self.words, before, limit))
         ]
 
-    def pages(self, wanted: ActivityFilter, size: int) -> Iterator[list[Activity]]:
-        """Yield calls and runs in pages, the latest first: the first has `size` of them, the next ones more."""
-        page = self.activities(wanted, limit=size)
-        while page:
-            yield page
-            if len(page) < size:
-                return
-            size = min(2 * size, _BATCH)
-            page = self.activities(wanted, before=page[-1].first_position, limit=size)
-
     def changed(self, position: int, limit: int = 500) -> list[Activity]:
         """Return the calls and runs that have an event after a position, by their latest event."""
         require_number("EventLog", "limit", limit, least=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -155,7 +155,7 @@ def _latest_runs(
         earliest: The position behind which a run has to have begun.
     """
     began, known = dict[str, int](), set[str]()
-    for page in log.pages(wanted, _PER_RUN * limit):
+    for page in _pages(log, wanted, _PER_RUN * limit):
         new = {run for run in map(run_of, page) if run is not None} - known
         known |= new
         began |= beginnings(new)
@@ -164,6 +164,17 @@ def _latest_runs(
             break
     latest = sorted(began, key=lambda run: began[run], reverse=True)[:limit]
     return [run for run in latest if began[run] > earliest]
+
+
+def _pages(log: EventLog, wanted: ActivityFilter, size: int) -> Iterator[list[Activity]]:
+    """Yield activities in pages, the latest first: the first has `size` of them, the next ones more."""
+    page = log.activities(wanted, limit=size)
+    while page:
+        yield page
+        if len(page) < size:
+            return
+        size = min(2 * size, _MOST_NODES)
+        page = log.activities(wanted, before=page[-1].first_position, limit=size)
 
 
 def _beginnings(
