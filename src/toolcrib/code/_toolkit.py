@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, overload
 
@@ -48,7 +48,7 @@ from toolcrib.sandbox import (
 from toolcrib.tools import Tool
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike
 
-_OF_TOOLKIT = dict.fromkeys(
+_OF_TOOLKIT: Mapping[str, str] = dict.fromkeys(
     ("timeout", "timeout_seconds", "wall_time"), "Toolkit(..., limits=SandboxLimits(wall_time=...)), in seconds"
 )
 
