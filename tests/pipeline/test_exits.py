@@ -22,7 +22,7 @@ from toolcrib.toolsets import Toolset
 
 
 async def leave(*args: Any) -> Any:
-    sys.exit(2)
+    return sys.exit(2)
 
 
 @ez_tool
@@ -46,27 +46,27 @@ class Locked(BaseTool):
 
 class Unknown(Locked):
     def is_available(self, ctx: RunContext[Any]) -> bool:
-        sys.exit(2)
+        return sys.exit(2)
 
 
 class Unconsented(Locked):
     def get_consent(self, ctx: RunContext[Any]) -> Consent | None:
-        sys.exit(2)
+        return sys.exit(2)
 
 
 class NoStore(MemoryApprovalStore):
     async def put(self, request: Any) -> None:
-        sys.exit(2)
+        return sys.exit(2)
 
 
 class NoSink:
     def emit(self, event: CallEvent) -> None:
-        sys.exit(2)
+        return sys.exit(2)
 
 
 class NoExecutor:
     async def execute(self, call: Any, run: Callable[[], Awaitable[Any]]) -> Any:
-        sys.exit(2)
+        return sys.exit(2)
 
 
 class TaskExecutor:
@@ -76,7 +76,7 @@ class TaskExecutor:
 
 class Around(Toolset):
     async def _call_tool_func(self, arguments: Mapping[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
-        sys.exit(2)
+        return sys.exit(2)
 
 
 def decided() -> HookSet:

@@ -37,7 +37,7 @@ async def of_the_boss_later(ctx: RunContext[Any], entry: Any) -> bool:
 
 
 def broken(ctx: RunContext[Any], entry: Any) -> bool:
-    sys.exit(2)
+    return sys.exit(2)
 
 
 PAY, ALL = Toolset([pay]), Toolset([withheld])

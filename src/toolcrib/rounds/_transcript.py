@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from toolcrib._short_repr import kind_of
 from toolcrib.errors import explain_options
@@ -149,7 +149,7 @@ class Transcript(list[Any]):
 
     def __init__(self, items: Iterable[Any] = (), format: WireFormat = "openai") -> None:
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"a transcript is a list of messages, and this is {kind_of(items)}")
+            raise TypeError(f"a transcript is a list of messages, and this is {kind_of(cast('object', items))}")
         super().__init__(items)
         self.format: WireFormat = format
         self._known, self._recalled = Known(), Recalled()
