@@ -151,16 +151,16 @@ async def test_a_sync_tool_runs_beside_the_loop(way: Way) -> None:
 
 
 async def quits() -> None:
-    return sys.exit(2)
+    sys.exit(2)
 
 
 def quits_in_a_thread() -> None:
-    return sys.exit(2)
+    sys.exit(2)
 
 
 async def quits_after_a_value() -> AsyncIterator[int]:
     yield 1
-    return sys.exit(2)
+    sys.exit(2)
 
 
 @each_representative
