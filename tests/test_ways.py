@@ -747,7 +747,7 @@ async def test_a_deadline_stops_the_tool(way: Way) -> None:
     @ez_tool(timeout=0.02)
     async def hang() -> None:
         try:
-            await asyncio.Event().wait()
+            return await asyncio.Event().wait()
         finally:
             reached.append("stopped")
         reached.append("went on")
@@ -879,7 +879,7 @@ async def test_cancelling_while_a_gate_is_asked_closes_the_record(way: Way, wher
 
     async def wait(*args: Any) -> Any:
         asked.set()
-        await asyncio.Event().wait()
+        return await asyncio.Event().wait()
 
     hooks = HookSet()
     if where == "decision":
