@@ -747,7 +747,7 @@ async def test_a_deadline_stops_the_tool(way: Way) -> None:
     @ez_tool(timeout=0.02)
     async def hang() -> None:
         try:
-            return await asyncio.Event().wait()
+            await asyncio.Event().wait()
         finally:
             reached.append("stopped")
         reached.append("went on")
