@@ -879,7 +879,7 @@ async def test_cancelling_while_a_gate_is_asked_closes_the_record(way: Way, wher
 
     async def wait(*args: Any) -> Any:
         asked.set()
-        await asyncio.Event().wait()
+        return await asyncio.Event().wait()
 
     hooks = HookSet()
     if where == "decision":

@@ -303,6 +303,7 @@ async def test_pre_hooks_share_one_dict_with_the_tool_and_the_post_hooks() -> No
 
     def post(ctx: RunContext, result: Any, metadata: dict[str, Any]) -> Any:
         seen.append(dict(metadata))
+        return result
 
     tools = Toolset([find], pre_hooks={"find": pre}, post_hooks={"find": post})
     for _ in range(2):

@@ -299,7 +299,7 @@ async def test_a_delivery_that_fails_fails_the_call_and_the_value_goes_nowhere(l
 
 async def test_a_delivery_that_is_cancelled_cancels_the_call() -> None:
     async def endless(call: Any, value: Any) -> Any:
-        await asyncio.Event().wait()
+        return await asyncio.Event().wait()
 
     task = asyncio.create_task(Pipeline(Toolset([read]).with_deliveries(endless)).run(ToolCall("read")))
     await asyncio.sleep(0.01)

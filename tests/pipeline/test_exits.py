@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import pytest
 from pydantic import AfterValidator
@@ -21,7 +21,7 @@ from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import Toolset
 
 
-async def leave(*args: Any) -> Any:
+async def leave(*args: Any) -> NoReturn:
     sys.exit(2)
 
 
@@ -45,7 +45,7 @@ class Locked(BaseTool):
 
 
 class Unknown(Locked):
-    def is_available(self, ctx: RunContext[Any]) -> bool:
+    def is_available(self, ctx: RunContext[Any]) -> NoReturn:
         sys.exit(2)
 
 

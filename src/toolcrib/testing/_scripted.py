@@ -86,8 +86,8 @@ def _require_step(step: Any) -> None:
         parts = [*cast("Sequence[Any]", step)]
         if any(isinstance(part, str | Exception | list) or callable(part) for part in parts):
             raise TypeError("steps are given one by one, as in ScriptedModel(*steps); a list is calls of one reply")
-    elif not isinstance(step, str | ToolCall | dict | Exception) and not callable(step):
-        raise TypeError(f"a script has no step of type {type(step).__name__}")
     elif callable(step):
         require_plain("step", step, "a step")
         require_result("step", step, "a step, such as a text or a ToolCall")
+    elif not isinstance(step, str | ToolCall | dict | Exception):
+        raise TypeError(f"a script has no step of type {type(step).__name__}")
