@@ -5,8 +5,9 @@ Each of them would pass in silence otherwise: a delivery makes the result null, 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -171,6 +172,10 @@ async def later(value: Any) -> Any:
         return 0
 
 
+def leave(value: Any) -> NoReturn:
+    sys.exit(value)
+
+
 def each(value: Any) -> Any:
     yield value
 
@@ -181,7 +186,7 @@ class Called:
 
 
 @pytest.mark.parametrize(
-    "fn", [no_answer, either, none_or_value, within, at_last, later, each, Called(), print, lambda value: None]
+    "fn", [no_answer, either, none_or_value, within, at_last, later, leave, each, Called(), print, lambda value: None]
 )
 def test_a_function_that_may_return_something_is_taken(fn: Callable[..., Any]) -> None:
     require_result("delivery", fn, "the value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import pytest
 from pydantic import AfterValidator
@@ -21,8 +21,8 @@ from toolcrib.tools import BaseTool, Tool, ez_tool
 from toolcrib.toolsets import Toolset
 
 
-async def leave(*args: Any) -> Any:
-    return sys.exit(2)
+async def leave(*args: Any) -> NoReturn:
+    sys.exit(2)
 
 
 @ez_tool
@@ -45,28 +45,28 @@ class Locked(BaseTool):
 
 
 class Unknown(Locked):
-    def is_available(self, ctx: RunContext[Any]) -> bool:
-        return sys.exit(2)
+    def is_available(self, ctx: RunContext[Any]) -> NoReturn:
+        sys.exit(2)
 
 
 class Unconsented(Locked):
     def get_consent(self, ctx: RunContext[Any]) -> Consent | None:
-        return sys.exit(2)
+        sys.exit(2)
 
 
 class NoStore(MemoryApprovalStore):
     async def put(self, request: Any) -> None:
-        return sys.exit(2)
+        sys.exit(2)
 
 
 class NoSink:
     def emit(self, event: CallEvent) -> None:
-        return sys.exit(2)
+        sys.exit(2)
 
 
 class NoExecutor:
     async def execute(self, call: Any, run: Callable[[], Awaitable[Any]]) -> Any:
-        return sys.exit(2)
+        sys.exit(2)
 
 
 class TaskExecutor:
@@ -76,7 +76,7 @@ class TaskExecutor:
 
 class Around(Toolset):
     async def _call_tool_func(self, arguments: Mapping[str, Any], ctx: RunContext[Any], tool: Any) -> Any:
-        return sys.exit(2)
+        sys.exit(2)
 
 
 def decided() -> HookSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -36,8 +36,8 @@ async def of_the_boss_later(ctx: RunContext[Any], entry: Any) -> bool:
     return of_the_boss(ctx, entry)
 
 
-def broken(ctx: RunContext[Any], entry: Any) -> bool:
-    return sys.exit(2)
+def broken(ctx: RunContext[Any], entry: Any) -> NoReturn:
+    sys.exit(2)
 
 
 PAY, ALL = Toolset([pay]), Toolset([withheld])

@@ -69,8 +69,7 @@ def forget(server: ServerArgument, store: StoreOption = _STORE, principal: Princ
         opened, rooms = _opened(store), _rooms()
         whose, key = principal or user_name(), rooms.server_key(server)
         is_removed = run_sync(rooms.ApiKeys(opened).forget(whose, key))
-        signed_in = rooms.OAuth(opened, pages="http://localhost")  # of which none is shown here
-        is_removed = run_sync(signed_in.forget(whose, key)) or is_removed
+        is_removed = run_sync(rooms.OAuth(opened, pages="").forget(whose, key)) or is_removed
         say(f"{whose} has none for {key} now" if is_removed else f"{whose} had none for {key}")
         if not is_removed:
             raise typer.Exit(Status.FAILED)

@@ -71,7 +71,8 @@ class OAuth:
             raise ValueError("client_secret needs client_id: it is the secret of that client")
         if client_document and not client_document.startswith("https://"):
             raise ValueError(f"client_document must be an https address, and is {client_document!r}")
-        self._store, self._pages, self.list_as = store, require_address("OAuth: pages", pages), list_as
+        self._pages = require_address("OAuth: pages", pages) if pages else ""  # none where no link is made
+        self._store, self.list_as = store, list_as
         self._scopes, self._issuer, self._document, self._name = tuple(scopes), issuer, client_document, client_name
         self._client = OAuthClient(client_id, client_secret) if client_id else None
         self._endpoints = None if endpoints is None else _given_endpoints(endpoints, tuple(scopes))

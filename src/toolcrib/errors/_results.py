@@ -7,14 +7,18 @@ from collections.abc import Callable, Collection
 from functools import lru_cache
 from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR, iscoroutinefunction
 from types import CodeType
-from typing import Any
+from typing import Any, Final, Never, NoReturn
+
+_NEVER: Final = (Never, NoReturn, "Never", "NoReturn")
+"""Annotations of functions that never return."""
 
 
 def require_result(kind: str, fn: Callable[..., Any], result: str, *, made_by: Collection[str] = ()) -> None:
     """Check that a function can return a value at all.
 
     One that ends without a value on every path forgets its `return`. Where None is an answer, as that of a gate, it
-    would mean the opposite. A lambda returns what it says, also None.
+    would mean the opposite. A lambda returns what it says, also None. A function that leaves by a call, such as
+    `sys.exit`, says so: `-> NoReturn`.
 
     Args:
         kind: The kind of function, for the error.
@@ -27,7 +31,8 @@ def require_result(kind: str, fn: Callable[..., Any], result: str, *, made_by: C
         TypeError: It returns nothing.
     """
     code: Any = getattr(fn, "__code__", None) or getattr(getattr(type(fn), "__call__", None), "__code__", None)  # noqa: B004 -- the method
-    if code is None or (made_by and set(made_by).isdisjoint(code.co_names)) or not _returns_nothing(code):
+    leaves = getattr(fn, "__annotations__", {}).get("return") in _NEVER
+    if code is None or leaves or (made_by and set(made_by).isdisjoint(code.co_names)) or not _returns_nothing(code):
         return
     raise TypeError(f"the {kind} `{_name(fn)}` returns nothing, so that its `return` is missing: return {result}")
 
