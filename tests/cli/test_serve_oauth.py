@@ -150,7 +150,8 @@ def test_flags_of_http_are_refused_over_stdio(toolcrib: Command, flags: list[str
 @pytest.mark.parametrize(
     ("section", "said"),
     [
-        ({"auth": {"isuer": "https://a.example"}}, "`toolcrib.auth.issuer`: field required"),
+        ({"auth": {"isuer": "https://a.example"}}, "`toolcrib.auth.isuer`: there is no such option. Did you mean"),
+        ({"auth": {"audience": "x"}}, "`toolcrib.auth.issuer`: field required"),
         ({"auth": {"issuer": "https://a.example", "audiense": "x"}}, "Did you mean `audience`?"),
         ({"http": {"port": "80"}}, "`toolcrib.http.port`: input should be a valid integer"),
         (
