@@ -95,7 +95,7 @@ async def test_every_connection_of_a_worker_is_one_of_ours(url: str, postgres: P
     async with engine_of(url, agent := durable(count), record=True):
         await (await agent.put(Turn(count))).outcome()
         with postgres.connect() as connection:
-            query = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+            query = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = %s"
             (there,) = connection.execute(query, [sa.make_url(url).database]).fetchone() or (0,)
     event.remove(Pool, "connect", connected)
 
