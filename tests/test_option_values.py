@@ -119,7 +119,7 @@ OTHER_CLASSES: Mapping[str, tuple[Callable[[], object], str]] = {
     "a number as limits": (lambda: ServerOptions(limits=5), r"limits is 5; give CallLimits\(\.\.\.\)"),  # pyright: ignore[reportArgumentType]
     "a text as a list": (
         lambda: HttpOptions(allowed_origins="https://a.test"),
-        "allowed_origins is 'https://a.test'; g",
+        r"allowed_origins is 'https://a.test'; write allowed_origins=\['https://a.test'\]",
     ),  # pyright: ignore[reportArgumentType]
     "tools as names": (
         lambda: Limit(calls=1, tools=[pay]),

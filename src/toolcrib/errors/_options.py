@@ -12,7 +12,7 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, NoneType, UnionType
 from typing import Any, Final, ForwardRef, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
-from toolcrib.errors._base import asks_for_approval, nearest, suggestion
+from toolcrib.errors._base import asks_for_approval, choice_meant, nearest, suggestion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -300,7 +300,11 @@ class _OptionKind(NamedTuple):
     def require_class(self, owner: str, option: str, value: Any) -> None:
         """Raise TypeError for a value of another class than the option takes."""
         if not isinstance(value, self.classes) or isinstance(value, self.refused):
-            shown = f"a value of the type {type(value).__name__}" if _SECRET.search(option) else f"{value!r:.80}"
+            is_secret = _SECRET.search(option) is not None
+            shown = f"a value of the type {type(value).__name__}" if is_secret else f"{value!r:.80}"
+            if isinstance(value, str) and self.refused == _TEXTS and not is_secret:
+                meant = choice_meant(value) if bool in self.classes else [value]
+                raise TypeError(f"{owner}: {option} is {shown}; write {option}={meant!r:.80}")
             wanted = f"{self.wanted}, as in {option}=[...]" if self.refused == _TEXTS else self.wanted
             raise TypeError(f"{owner}: {option} is {shown}; give {wanted}{_FURTHER.get(option, '')}")
         other = next((item for item in value or () if not isinstance(item, str)), None) if self.has_texts else None
