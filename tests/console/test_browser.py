@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
 from tests.console.conftest import Console, serve_app, serving
 from tests.console.provider import provider_of
@@ -520,6 +520,7 @@ def test_a_key_means_the_request_that_is_open_as_soon_as_the_list_shows(
 ) -> None:
     _elsewhere(_ask_many(path, 3))
     page = visit(served.url + "#/grants")
+    expect(page.get_by_role("heading", name="Standing grants")).to_be_visible()  # it takes keys from now on
     lookups = itertools.count()
     page.route("**/api/inbox*", lambda route: None if next(lookups) else route.continue_())  # the first is answered
 
@@ -531,6 +532,24 @@ def test_a_key_means_the_request_that_is_open_as_soon_as_the_list_shows(
     page.keyboard.press("x")
 
     expect(side.get_by_text("2 chosen")).to_be_visible()
+
+
+def test_a_list_shows_though_a_later_lookup_is_never_answered(
+    path: Path, served: Console, visit: Callable[..., Page]
+) -> None:
+    _elsewhere(_ask_many(path, 3))
+    page = visit(served.url + "#/grants")
+    expect(page.get_by_role("heading", name="Standing grants")).to_be_visible()  # it takes keys from now on
+    held: list[Route] = []
+    page.route("**/api/inbox*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright marks it, which no method of a list takes
+
+    with page.expect_request("**/api/inbox*"):
+        page.keyboard.press("1")
+    with page.expect_request("**/api/inbox*"):
+        _elsewhere(SqliteApprovalStore(path).put(ApprovalRequest("ask_later", "c9", "refund", {}, "d")))
+    held[0].continue_()
+
+    expect(page.get_by_role("region", name="Pending requests").locator(".row-link").first).to_be_visible()
 
 
 def test_of_two_approvers_each_sees_the_other(path: Path, served: Console, visit: Callable[..., Page]) -> None:

@@ -2,7 +2,7 @@
 import { ago, duration, fill, h, number, picture, status, time, toast, value } from "./dom.js";
 import { Filters, later } from "./filters.js";
 import { activityLink as link, card, originsOf } from "./request.js";
-import { get, getWhole, on, state } from "./server.js";
+import { get, getWhole, Newest, on, state } from "./server.js";
 import { Waterfall } from "./waterfall.js";
 
 const KINDS = [["", "overview"], ["all", "everything"], ["agent", "agents"], ["turn", "turns"], ["program", "programs"], ["session", "sessions"], ["request", "requests"], ["call", "calls"]];
@@ -54,6 +54,7 @@ export class Activities {
     this.more = false;
     this.filter = new Filters({ text: "", source: "", status: [], name: "", principal: "", from: "", to: "" }, later(() => this.load(true)));
     this.filter.read();
+    this.newest = new Newest();
     this.list = h("ul.rows");
     this.foot = h("div.foot");
     this.side = h("section.side", { aria: { label: "Calls and runs" } }, this.filters(), this.list, this.foot);
@@ -93,13 +94,13 @@ export class Activities {
   }
 
   async load(fresh = false) {
-    if (fresh) this.pages = 1;
-    const mine = (this.asked = (this.asked || 0) + 1);
+    if (fresh) this.rows = [];  // they fitted other filters
+    const shows = this.newest.ask(this.filter.query());
     let found;
     try { found = await get("api/activities", this.wanted(60)); } catch { return; }
-    if (mine !== this.asked) return;
+    if (!shows()) return;
     const last = found.activities.at(-1)?.first_position ?? 0;
-    const kept = fresh || !found.more ? [] : this.rows.filter((one) => one.first_position < last);
+    const kept = !found.more ? [] : this.rows.filter((one) => one.first_position < last);
     this.rows = [...found.activities, ...kept];
     this.more = kept.length ? this.more : found.more;
     this.draw();
@@ -132,6 +133,7 @@ export class Activities {
 /** One call or run in full, kept up to date. */
 class Detail {
   constructor() {
+    this.newest = new Newest();
     this.slots = Object.fromEntries(["head", "requests", "source", "children", "pictures", "waterfall", "values", "events"].map((name) => [name, h("div")]));
     this.empty = h("p.empty", {}, "Choose a call or a run to see all of it.");
     this.element = h("section.detail", { aria: { label: "Details" } }, this.empty);
@@ -161,7 +163,7 @@ class Detail {
 
   async load() {
     const { id } = this;
-    const mine = (this.asked = (this.asked || 0) + 1);
+    const shows = this.newest.ask(keyOf({ source: this.sourceKind, id, run_id: this.run }));
     let view;
     try {
       view = await get("api/activity", { source: this.sourceKind, id, run: this.run });
@@ -169,7 +171,7 @@ class Detail {
       if (id === this.id && !this.slots.head.firstChild) this.slots.head.replaceChildren(h("p.bad", {}, error.message));
       return;
     }
-    if (id !== this.id || mine !== this.asked) return;
+    if (id !== this.id || !shows()) return;  // another one may be open, or none
     this.inside = new Set(view.children.map((child) => child.id));
     this.draw(view);
   }

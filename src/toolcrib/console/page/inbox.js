@@ -3,7 +3,7 @@ import { ago, fill, h, number, toast, whole } from "./dom.js";
 import { Filters, later } from "./filters.js";
 import { askName, myName } from "./name.js";
 import { card } from "./request.js";
-import { answered, get, on, post, state } from "./server.js";
+import { answered, get, Newest, on, post, state } from "./server.js";
 
 const SORTS = [["oldest", "oldest first"], ["newest", "newest first"], ["tool", "by tool"], ["principal", "by principal"]];
 const PAGE = 60;
@@ -16,6 +16,7 @@ export class Inbox {
     this.limit = PAGE;
     this.chosen = new Set();
     this.rows = [];
+    this.newest = new Newest();
     const soon = later(() => this.load());
     this.filters = new Filters({ text: "", tool: "", agent: "", principal: "", doubt: "", sort: "oldest" }, () => { this.limit = PAGE; this.chosen.clear(); soon(); });
     this.filters.read();
@@ -50,10 +51,10 @@ export class Inbox {
   }
 
   async load() {
-    const mine = (this.asked = (this.asked || 0) + 1);
+    const shows = this.newest.ask(this.filters.query());
     let found;
     try { found = await get("api/inbox", { ...this.filters.values, limit: this.limit }); } catch { return; }
-    if (mine !== this.asked) return;
+    if (!shows()) return;
     this.rows = found.requests;
     this.found = found;
     for (const [name, all, values] of [["tool", "any tool", found.tools], ["agent", "asked by any", found.agents], ["principal", "on behalf of any", found.principals]]) {

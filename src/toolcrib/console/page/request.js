@@ -1,7 +1,7 @@
 // One request for approval: the card with a person's answer on it.
 import { ago, fill, h, time, toast, value, whole } from "./dom.js";
 import { argumentsForm, valueForm } from "./form.js";
-import { answered, get, getWhole, on, post, state } from "./server.js";
+import { answered, get, getWhole, Newest, on, post, state } from "./server.js";
 import { askName, myName } from "./name.js";
 
 const cards = new Map();
@@ -34,7 +34,7 @@ class Card {
     this.view = null;
     this.panel = null;
     this.settled = false;
-    this.asked = 0;
+    this.newest = new Newest();
     this.head = h("div");
     this.body = h("div");
     this.foot = h("div");
@@ -42,7 +42,7 @@ class Card {
   }
 
   async load() {
-    const mine = ++this.asked;
+    const shows = this.newest.ask();
     let view;
     try {
       view = await get("api/request", { id: this.id });
@@ -50,7 +50,7 @@ class Card {
       if (!this.view) this.element.replaceChildren(h("p.bad", {}, error.message));
       return;
     }
-    if (mine !== this.asked) return;  // a later question was answered before, or is under way
+    if (!shows()) return;
     this.view = view;
     this.settled = this.view.state === "used";
     this.draw();
@@ -103,7 +103,7 @@ class Card {
       for (const button of this.foot.querySelectorAll("button")) button.disabled = true;
       try {
         this.view = await post("api/answer", { request: this.id, name, ...answer });
-        this.asked++;
+        this.newest.ask()();  // what was asked before is older than this answer
         if (this.view.state !== "pending") answered([this.id]);
         toast(`${this.view.tool}: ${this.view.answer?.kind ?? "approved, and needs another approver"}`);
       } catch (error) {

@@ -74,6 +74,22 @@ export async function post(path, body) {
   }
 }
 
+/** The questions of one view to the server: an answer is shown unless a later one was, or something else is asked for. */
+export class Newest {
+  constructor() { Object.assign(this, { asked: 0, shown: 0, about: undefined }); }
+
+  /** Begin a question, with what it is about; returns a function that tells whether its answer is to be shown. */
+  ask(about = "") {
+    const number = ++this.asked;
+    this.about = about;
+    return () => {
+      if (number < this.shown || about !== this.about) return false;
+      this.shown = number;
+      return true;
+    };
+  }
+}
+
 export async function refresh() {
   Object.assign(state, await get("api/state"));
   return state;

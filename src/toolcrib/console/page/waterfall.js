@@ -1,23 +1,24 @@
 // The waterfall of a run: a bar for each call in it, under what made it; a row unfolds to the values of its call.
 import { duration, fill, h, number, status, value } from "./dom.js";
 import { activityLink } from "./request.js";
-import { get, getWhole } from "./server.js";
+import { get, getWhole, Newest } from "./server.js";
 
 /** A part of the details that loads when it is unfolded, and again when `load` says so. */
 export class Waterfall {
   constructor(asked) {
     this.asked = asked;
     this.body = h("div");
+    this.newest = new Newest();
     this.open = new Set();
     this.element = h("details.part", { ontoggle: () => this.load() }, h("summary", {}, "Waterfall"), this.body);
   }
 
   async load() {
     if (!this.element.open) return;
-    const mine = (this.number = (this.number || 0) + 1);
+    const shows = this.newest.ask();
     let found;
     try { found = await get("api/waterfall", this.asked); } catch (error) { return void fill(this.body, error.message, () => h("p.bad", {}, error.message)); }
-    if (mine === this.number) fill(this.body, found, () => this.draw(found));
+    if (shows()) fill(this.body, found, () => this.draw(found));
   }
 
   draw({ rows, more }) {

@@ -2,7 +2,7 @@
 import { ago, beginning, fill, h, number, status, toast } from "./dom.js";
 import { Filters, later } from "./filters.js";
 import { activityLink, card } from "./request.js";
-import { get, on, post, state } from "./server.js";
+import { get, Newest, on, post, state } from "./server.js";
 
 const AGAIN = 3_000;
 const PAGE = 50;
@@ -21,6 +21,7 @@ const DOTS = { done: "completed", failed: "failed", rejected: "rejected", "given
 export class Work {
   constructor() {
     this.start = 0;
+    this.newest = new Newest();
     this.chosen = new Map();
     const soon = later(() => this.load());
     this.filters = new Filters({ text: "", state: [], queue: "" }, () => { this.start = 0; this.chosen.clear(); soon(); });
@@ -41,15 +42,15 @@ export class Work {
   show() { this.filters.read(); this.load(); }
 
   async load() {
-    const mine = (this.asked = (this.asked || 0) + 1);
+    const shows = this.newest.ask(`${this.start}${this.filters.query()}`);
     let found;
     try {
       found = await get("api/work", { ...this.filters.values, start: this.start, limit: PAGE });
     } catch (error) {
-      if (mine === this.asked) fill(this.list, error.message, () => h("p.bad", {}, error.message));
+      if (shows()) fill(this.list, error.message, () => h("p.bad", {}, error.message));
       return;
     }
-    if (mine !== this.asked) return;
+    if (!shows()) return;
     this.filters.choose("state", found.states.map((one) => [one, one]));
     this.filters.choose("queue", [["", "any queue"], ...found.queues.map((one) => [one.name, one.name])]);
     fill(this.workers, found.workers, () => (found.workers.length ? h("ul.cards", {}, found.workers.map((one) => this.worker(one))) : h("p.empty", {}, "No worker has worked here.")));
