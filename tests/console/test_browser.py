@@ -541,7 +541,7 @@ def test_a_list_shows_though_a_later_lookup_is_never_answered(
     page = visit(served.url + "#/grants")
     expect(page.get_by_role("heading", name="Standing grants")).to_be_visible()  # it takes keys from now on
     held: list[Route] = []
-    page.route("**/api/inbox*", lambda route: held.append(route))  # noqa: PLW0108 -- Playwright marks it, which no method of a list takes
+    page.route("**/api/inbox*", lambda route: held.append(route))  # which Playwright marks
 
     with page.expect_request("**/api/inbox*"):
         page.keyboard.press("1")
