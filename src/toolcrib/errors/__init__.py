@@ -68,7 +68,7 @@ from toolcrib.errors._finding import (
 from toolcrib.errors._missing_imports import missing_name
 from toolcrib.errors._missing_names import explain_missing
 from toolcrib.errors._options import OptionKinds, explain_options, refuse_unknown_options
-from toolcrib.errors._results import refuse_async, require_result
+from toolcrib.errors._results import refuse_coroutine, require_result
 from toolcrib.errors._schema import (
     FieldProblem,
     FormatError,
@@ -166,7 +166,7 @@ __all__ = [
     "missing_name",
     "nearest",
     "raising_newer_forms",
-    "refuse_async",
+    "refuse_coroutine",
     "refuse_unknown_options",
     "register_signal",
     "require_choice",

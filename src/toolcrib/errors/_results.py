@@ -37,7 +37,7 @@ def require_result(kind: str, fn: Callable[..., Any], result: str, *, made_by: C
     raise TypeError(f"the {kind} `{_name(fn)}` returns nothing, so that its `return` is missing: return {result}")
 
 
-def refuse_async(kind: str, fn: Callable[..., Any], result: str) -> None:
+def refuse_coroutine(kind: str, fn: Callable[..., Any], result: str) -> None:
     """Check that a function whose result nobody awaits is not async; raises TypeError."""
     if iscoroutinefunction(fn) or iscoroutinefunction(getattr(type(fn), "__call__", None)):  # noqa: B004 -- the method
         raise TypeError(f"the {kind} `{_name(fn)}` is async; write it as a plain `def`, which returns {result}")

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from toolcrib import schema
-from toolcrib.errors import asks_for_approval, nearest, refuse_async, require_result
+from toolcrib.errors import asks_for_approval, nearest, refuse_coroutine, require_result
 from toolcrib.hooks._events import HookType
 
 _IN_ORDER = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -115,7 +115,7 @@ def require_parameters(kind: str, fn: Any, *parameters: str, result: str = "", i
     if not callable(fn):
         raise TypeError(f"the {kind} is {fn!r:.80}; give a function ({', '.join(parameters)})")
     if not is_awaited:
-        refuse_async(kind, fn, result)
+        refuse_coroutine(kind, fn, result)
     try:
         wanted = signature(fn)
     except (TypeError, ValueError):  # a built-in function without a signature

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from toolcrib._numbers import count_text
 from toolcrib.calls import ToolCall
-from toolcrib.errors import refuse_async, require_result
+from toolcrib.errors import refuse_coroutine, require_result
 from toolcrib.rounds import ChatRequest
 from toolcrib.testing._replies import wire_reply
 
@@ -87,7 +87,7 @@ def _require_step(step: Any) -> None:
         if any(isinstance(part, str | Exception | list) or callable(part) for part in parts):
             raise TypeError("steps are given one by one, as in ScriptedModel(*steps); a list is calls of one reply")
     elif callable(step):
-        refuse_async("step", step, "a step")
+        refuse_coroutine("step", step, "a step")
         require_result("step", step, "a step, such as a text or a ToolCall")
     elif not isinstance(step, str | ToolCall | dict | Exception):
         raise TypeError(f"a script has no step of type {type(step).__name__}")
