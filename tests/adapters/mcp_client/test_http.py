@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +57,41 @@ async def test_the_system_asks_now_and_then_whether_a_server_is_there() -> None:
 
     async with served(server, port), connect(f"http://127.0.0.1:{port}/mcp").open() as tools:
         assert await called(tools, "timers") == "02"  # keep-alive
+
+
+@asynccontextmanager
+async def closing_the_first(port: int, to: int) -> AsyncGenerator[None]:
+    """Pass connections on, but end the first one as its request comes, as a server ends an idle one just then."""
+    numbers = itertools.count()
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while part := await source.read(65_536):
+            target.write(part)
+        target.close()
+
+    async def pass_on(client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        request = await client.read(65_536)
+        if next(numbers):
+            source, target = await asyncio.open_connection("127.0.0.1", to)
+            target.write(request)
+            await asyncio.gather(copy(client, target), copy(source, back))
+        back.close()
+
+    async with await asyncio.start_server(pass_on, "127.0.0.1", port):
+        yield
+
+
+async def test_a_handshake_on_a_connection_that_the_server_closes_is_made_once_more() -> None:
+    server, behind, port = MCPServer("who", log_level="CRITICAL"), free_port(), free_port()
+
+    @server.tool(structured_output=False)
+    def whoami() -> str:
+        """Tell who."""
+        return "ann"
+
+    async with (
+        served(server, behind),
+        closing_the_first(port, behind),
+        connect(f"http://127.0.0.1:{port}/mcp").open() as tools,
+    ):
+        assert await called(tools, "whoami") == "ann"

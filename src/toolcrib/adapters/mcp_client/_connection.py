@@ -41,6 +41,12 @@ _LIST_CHANGES = (
 )
 _CLOSE_SECONDS: Final = 5.0  # that a server has to let its session end; a command has two of its own to stop in, twice
 
+_CLOSED: Final = (
+    httpx2.ReadError,
+    httpx2.WriteError,
+    httpx2.RemoteProtocolError,
+)  # what it is when the other end closes the connection
+
 
 class Connection:
     """A connection to a server.
@@ -179,14 +185,23 @@ class Connection:
         if isinstance(target, Client) and _is_entered(target):
             return target  # its owner closes it
         if self._options.mode != "older":
-            return await stack.enter_async_context(self._client(self._options.mode))
+            return await self._handshake(stack, self._options.mode)
         try:
-            return await stack.enter_async_context(self._client("legacy"))
+            return await self._handshake(stack, "legacy")
         except Exception as error:  # the transport's, the SDK's
             cause = _first_of(error)
             if not isinstance(cause, MCPError) or cause.code == types.CONNECTION_CLOSED:
                 raise
-        return await stack.enter_async_context(self._client("auto"))
+        return await self._handshake(stack, "auto")
+
+    async def _handshake(self, stack: AsyncExitStack, mode: str) -> Client:
+        """Enter a client; once more where the server closed an idle HTTP connection just as a request came on it."""
+        try:
+            return await stack.enter_async_context(self._client(mode))
+        except Exception as error:  # the transport's, the SDK's
+            if not isinstance(self._target, str) or not isinstance(_first_of(error), _CLOSED):
+                raise
+        return await stack.enter_async_context(self._client(mode))
 
     def _client(self, mode: str) -> Client:
         """Return a new client of the target; for a client that was given, one with its settings."""
