@@ -57,9 +57,10 @@ async def migrating(postgres: Postgres, name: str) -> AsyncGenerator[Callable[[]
 async def seen(postgres: Postgres, name: str, condition: str) -> None:
     """Wait until the server has a session of a database of which this is true."""
     query = f"SELECT 1 FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid() AND {condition}"
-    with postgres.connect() as connection:
-        while connection.execute(query, [name]).fetchone() is None:  # noqa: ASYNC110 -- the server's
-            await asyncio.sleep(0.02)
+    async with asyncio.timeout(60):
+        with postgres.connect() as connection:
+            while connection.execute(query, [name]).fetchone() is None:  # noqa: ASYNC110 -- the server's
+                await asyncio.sleep(0.02)
 
 
 async def test_events_are_written_while_the_index_of_words_is_made(postgres: Postgres, name: str) -> None:

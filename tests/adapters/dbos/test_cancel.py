@@ -93,7 +93,7 @@ async def test_what_goes_on_right_after_it_was_cancelled_begins_when_its_call_ha
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)
             ran.append("is stopped")
         return "never"
 
@@ -148,7 +148,7 @@ async def test_a_stream_that_went_on_right_after_it_was_cancelled_is_stopped_fir
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.3)
                 ran.append("is stopped")
 
     work = Work("turn", Step(count))
