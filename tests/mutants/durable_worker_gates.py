@@ -170,8 +170,8 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     Gate(
         "a call of an execution that has lost its workflow",
         _EXECUTIONS,
-        "self._stop(key for key in running if key not in held)",
-        "self._stop(key for key in running if key[0] not in dict(held))",
+        "if lost := [key for key in running if key not in held]:",
+        "if lost := [key for key in running if key[0] not in dict(held)]:",
         _OF_CANCELLING,
     ),
     Gate(

@@ -239,7 +239,8 @@ class Engine:
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         _note_looks(_instance(), self._looks)
         _check_before_claims(_instance(), self, self._lease)
-        looking = _kept_up(lambda _: self.executions.keep_looking(client, self.clock), self)
+        renew = partial(self._renew, self._lease)
+        looking = _kept_up(lambda _: self.executions.keep_looking(client, self.clock, renew), self)
         self._living = [asyncio.create_task(lasting) for lasting in (self._live(self._lease), looking)]
         self._tasks = [asyncio.create_task(_kept_up(routine, self)) for routine in standing_routines]
 
@@ -311,9 +312,13 @@ class Engine:
 
     async def _live(self, lease: Lease) -> None:
         """Record every few seconds that this worker lives, until it turns out that it was given up."""
-        while await outlast(lambda: asyncio.to_thread(lease.renew)):  # noqa: ASYNC110 -- it is the database that is asked
+        while not self.lost.is_set():
+            await self._renew(lease)
             await asyncio.sleep(LEASE_SECONDS / 3)
-        self._give_up()
+
+    async def _renew(self, lease: Lease) -> None:
+        if not await outlast(lambda: asyncio.to_thread(lease.renew)):
+            self._give_up()
 
     def _give_up(self) -> None:
         if self.lost.is_set():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
@@ -60,13 +60,19 @@ class Executions:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def keep_looking(self, client: Client, clock: Clock) -> None:
-        """Stop, every second, the executions that have lost their workflows."""
+    async def keep_looking(self, client: Client, clock: Clock, renew: Callable[[], Awaitable[None]]) -> None:
+        """Stop, every second, the executions that have lost their workflows.
+
+        Args:
+            renew: Awaited before that: it renews the worker's lease, or finds that all of its work was handed over.
+        """
         while True:
             await clock.sleep(_SECONDS)
             if running := list(self._running):
                 held = await asyncio.to_thread(_holders, client, [work_id for work_id, _ in running])
-                self._stop(key for key in running if key not in held)
+                if lost := [key for key in running if key not in held]:
+                    await renew()
+                    self._stop(lost)
 
     def _stop(self, keys: Iterable[Key]) -> None:
         for key in keys:
