@@ -122,3 +122,22 @@ def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
 def test_memory_is_the_other_store() -> None:
     with pytest.raises(DatabaseError, match=r"approvals .* have to be kept in a file. .* use the Memory store"):
         SqliteApprovalStore(":memory:")
+
+
+@pytest.mark.parametrize("ends", ["broken off", "ended"])
+async def test_the_late_end_of_an_execution_is_not_that_of_the_one_in_its_place(tmp_path: Path, ends: str) -> None:
+    earlier, later = (SqliteApprovalStore(tmp_path / "approvals.db") for _ in range(2))
+    yes = REQUEST.grant("ann")
+    await earlier.use(REQUEST, yes)
+    await earlier.begin(REQUEST, yes)
+    await later.break_off(REQUEST, yes)
+    await later.begin(REQUEST, yes, again=True)
+    (begun,) = await later.unended()
+
+    if ends == "ended":
+        await earlier.end(REQUEST, yes, {"value": 5})
+    else:
+        await earlier.break_off(REQUEST, yes)
+
+    assert (await later.show(REQUEST.id)).execution == begun.execution
+    assert begun.execution_state == "running"

@@ -396,7 +396,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     Gate(
         "a running call of a cancelled program",
         _PROGRAM,
-        "        await unless_cancelled(running, workflow_id)\n",
+        "        await engine.executions.finish(running, workflow_id)\n",
         "        await running\n",
         ("tests/adapters/dbos/test_cancel.py",),
     ),

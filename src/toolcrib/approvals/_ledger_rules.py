@@ -235,19 +235,24 @@ def end_execution(
     request: ApprovalRequest,
     grant: Grant | None,
     *,
+    execution_id: str | None = None,
     result: Mapping[str, Any] | None = None,
     broken_off: bool = False,
 ) -> None:
     """Record the result of a call that began here, or that it was broken off.
 
     Args:
+        execution_id: The execution that it is about: where the call has begun again since, nothing is recorded. None
+            for the latest.
         result: The result, as JSON shapes.
         broken_off: Its end is unknown, or it ended with an error and is to be made again: it is in doubt.
     """
     ids = {request.id, _entry_for(ledger, request, grant).request.id}
     for entry in filter(None, map(ledger.entry, ids)):
         execution = entry.execution
-        if execution is None or (execution.ended_at is not None and not (broken_off and _has_failed(execution))):
+        if execution is None or execution_id not in (None, execution.id):
+            continue
+        if execution.ended_at is not None and not (broken_off and _has_failed(execution)):
             continue
         if broken_off:
             ended = replace(execution, process="", ended_at=None, result=None)

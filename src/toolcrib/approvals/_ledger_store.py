@@ -219,15 +219,17 @@ class LedgerStore(ABC):
 
     async def end(self, request: ApprovalRequest, grant: Grant | None, result: Mapping[str, Any] | None = None) -> None:
         """Record that a call which began here has ended, with its result, as JSON shapes, where that can be stored."""
+        begun = self._executing.get(request.id)
         try:
-            await self._commit(partial(end_execution, request=request, grant=grant, result=result))
+            await self._commit(partial(end_execution, request=request, grant=grant, execution_id=begun, result=result))
         finally:
             self._forget(request.id)
 
     async def break_off(self, request: ApprovalRequest, grant: Grant | None) -> None:
         """Record that a call which began here was broken off: it is in doubt."""
+        begun = self._executing.get(request.id)
         self._forget(request.id)
-        await self._commit(partial(end_execution, request=request, grant=grant, broken_off=True))
+        await self._commit(partial(end_execution, request=request, grant=grant, execution_id=begun, broken_off=True))
 
     async def undo(self, request: ApprovalRequest) -> None:
         """Forget that a call began, which asked for approval before it did anything."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import weakref
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -44,6 +45,8 @@ _NOT_ALLOWED = "42501"  # the state of a statement that the user has no right to
 _IDLE = "idle_in_transaction_session_timeout"
 _IDLE_MS = 60_000  # after which the server ends a session that was left inside a transaction
 _POOL = 20  # connections of one process; one of them listens
+_MIGRATION_LOCK = "toolcrib: tables"
+_MIGRATION_POLL = 0.2  # seconds between two tries to get it
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +207,11 @@ class Database:
             with transaction(engine) as execute:
                 if tables.is_current(execute, self.kind, str(self)):
                     return
-            with transaction(engine, "toolcrib: tables") as execute:  # two that make one at once fail
-                if self.schema is not None and execute("SELECT to_regnamespace(?)", (self.schema,)).scalar() is None:
-                    execute(f'CREATE SCHEMA "{self.schema}"', ())
-                tables.make(execute, self.kind, str(self))
+            with _migrating(engine) as outside:  # two that make one at once fail
+                with transaction(engine) as execute:
+                    if self.schema is not None and not execute("SELECT to_regnamespace(?)", (self.schema,)).scalar():
+                        execute(f'CREATE SCHEMA "{self.schema}"', ())
+                tables.migrate(partial(transaction, engine), outside, self.kind, str(self))
 
     @contextmanager
     def missing_tables(self) -> Generator[None]:
@@ -284,6 +288,21 @@ def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute
         execute = statements(connection)
         if lock is not None:
             take_lock(execute, lock)
+        yield execute
+
+
+@contextmanager
+def _migrating(engine: sa.Engine) -> Generator[Execute]:
+    """Wait for the lock of those who make tables on a server, and yield what runs a statement in no transaction.
+
+    One who waits is in none meanwhile: an index that is made beside writers waits until all transactions have ended
+    that began before.
+    """
+    with engine.connect() as connection:
+        execute = statements(connection.execution_options(isolation_level="AUTOCOMMIT"))
+        connection.detach()  # it is closed in the end, and the lock freed, whatever happens
+        while not execute("SELECT pg_try_advisory_lock(hashtextextended(?, 0))", (_MIGRATION_LOCK,)).scalar():
+            time.sleep(_MIGRATION_POLL)
         yield execute
 
 

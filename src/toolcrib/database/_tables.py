@@ -4,12 +4,15 @@ The table `toolcrib_versions` says which version of each store a database has. A
 needs other tables gets one step more, which leads from the version before to the next.
 
 Statements are written once, with `?` for each value and the column types of SQLite.
+
+On a server, processes go on writing to a table while its indexes are made: write a step that changes indexes of indexes
+alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
@@ -32,6 +35,9 @@ _SERVER_TYPES = {
     "REAL": "DOUBLE PRECISION",
 }
 _TYPE = re.compile(rf"\b(?:{'|'.join(_SERVER_TYPES)})\b")
+_INDEX = re.compile(r"(CREATE|DROP) INDEX (?:IF (?:NOT )?EXISTS )?(\w+)(.*)", re.DOTALL)
+_WRITE_VERSION = """INSERT INTO toolcrib_versions (store, version) VALUES (?, ?)
+    ON CONFLICT (store) DO UPDATE SET version = excluded.version"""
 
 
 class Tables(Protocol):
@@ -127,11 +133,48 @@ class StoreTables:
         for step in self.steps[self.version(execute, kind).found :]:
             for statement in step:
                 execute(statement if kind == "sqlite" else _on_server(statement), ())
-        execute(
-            "INSERT INTO toolcrib_versions (store, version) VALUES (?, ?) "
-            "ON CONFLICT (store) DO UPDATE SET version = excluded.version",
-            (self.store, len(self.steps)),
-        )
+        execute(_WRITE_VERSION, (self.store, len(self.steps)))
+
+    def migrate(
+        self, begin: Callable[[], AbstractContextManager[Execute]], outside: Execute, kind: str, database: str
+    ) -> None:
+        """Migrate the tables on a server, on which other processes use them; no other process may migrate meanwhile.
+
+        New tables are made in one transaction, and of those that are there each step is done by itself. A step of
+        indexes alone is done again from its beginning where a process died in it.
+
+        Args:
+            begin: Begins a transaction.
+            outside: Runs a statement in none.
+
+        Raises:
+            DatabaseError: A newer version of Toolcrib made the tables.
+        """
+        with begin() as execute:
+            found = self.version(execute, kind).found
+            if not found or self.is_current(execute, kind, database):
+                self.make(execute, kind, database)
+                return
+        for number, step in enumerate(self.steps[found:], found + 1):
+            is_of_indexes = all(map(_INDEX.match, step))
+            for statement in step if is_of_indexes else ():
+                for part in _beside_writers(statement):
+                    outside(part, ())
+            with begin() as execute:
+                for statement in () if is_of_indexes else step:
+                    execute(_on_server(statement), ())
+                execute(_WRITE_VERSION, (self.store, number))
+
+
+def _beside_writers(statement: str) -> Iterator[str]:
+    """Yield the statements that make or drop an index and hold up no one, each to be run outside of a transaction.
+
+    What is left of an index that was not completed is dropped before it is made.
+    """
+    verb, name, rest = _INDEX.findall(statement)[0]
+    yield f"DROP INDEX CONCURRENTLY IF EXISTS {name}"
+    if verb == "CREATE":
+        yield f"CREATE INDEX CONCURRENTLY {name}{rest}"
 
 
 def _on_server(statement: str) -> str:

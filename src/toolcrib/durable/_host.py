@@ -50,7 +50,7 @@ class WorkHost(Protocol):
         ...
 
     async def hold(self) -> None:
-        """Return if this execution still holds its work; it does not return where another has it."""
+        """Return if this execution still holds its work, and no other runs here; else it does not return."""
         ...
 
     async def may_begin(self) -> None:
@@ -70,7 +70,10 @@ class WorkHost(Protocol):
         ...
 
     async def watch_cancel(self, task: asyncio.Task[Any]) -> None:
-        """Wait for a task, and stop it when the work is cancelled; raise what it raised."""
+        """Wait for a task, and stop it when the work is cancelled or another execution has it; raise what it raised.
+
+        It is stopped also where the work was cancelled and has gone on since, however short that took.
+        """
         ...
 
     async def requeue(self, outcome: Failed) -> None:

@@ -92,10 +92,15 @@ class TurnWorkflow:
     async def _pour(self, values: asyncio.Queue[tuple[bool, Any]], task: asyncio.Task[Any]) -> None:
         """Write a stream's values down as they come, until its turn has ended."""
         number = 0
-        while (item := await values.get())[0]:
-            await self._host.stream(number, item[1])
-            number += 1
-        await asyncio.wait({task})
+        try:
+            while (item := await values.get())[0]:
+                await self._host.stream(number, item[1])
+                number += 1
+            await asyncio.wait({task})
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
     async def _drive(self, binding: TurnBinding) -> dict[str, Any]:
         """Run the turn as an agent runs it, as far as the pipeline lets it, and return its record."""

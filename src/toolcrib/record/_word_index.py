@@ -82,9 +82,9 @@ POSTGRES_WORDS = WordIndex(
         "words",
         (
             (f"CREATE INDEX IF NOT EXISTS toolcrib_activities_words ON toolcrib_activities USING gin (({_VECTOR}))",),
+            ("ALTER TABLE toolcrib_activities SET (fillfactor = 50)",),  # a row is written twice
             (
                 "DROP INDEX toolcrib_activities_words",
-                "ALTER TABLE toolcrib_activities SET (fillfactor = 50)",  # a row is written twice
                 f"""CREATE INDEX toolcrib_activities_words ON toolcrib_activities
                     USING gin (({_VECTOR})) WHERE status <> 'running'""",  # whose words would enter it twice
             ),

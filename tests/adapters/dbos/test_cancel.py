@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from toolcrib.adapters.dbos import (
     Client,
     DurableAgent,
     DurableProgram,
+    DurableToolkit,
     Engine,
     Queue,
     cancel_work,
@@ -23,8 +25,11 @@ from toolcrib.adapters.dbos import (
 from toolcrib.adapters.dbos._continuation import cancel_turn
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, RunNormally
+from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
 from toolcrib.hooks import HookSet
+from toolcrib.pipeline import Run
+from toolcrib.testing import FakeSandbox
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
@@ -73,6 +78,96 @@ async def test_a_program_that_went_on_after_an_answer_is_cancelled_by_the_id_tha
 
 
 @pytest.mark.parametrize("kind", ["turn", "program"])
+async def test_what_goes_on_right_after_it_was_cancelled_begins_when_its_call_has_been_stopped(
+    database: str, kind: str
+) -> None:
+    ran: list[str] = []
+    begun = asyncio.Event()
+
+    @ez_tool(idempotent=True)
+    async def wait() -> str:
+        ran.append("begins")
+        if begun.is_set():
+            return "waited"
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.3)
+            ran.append("is stopped")
+        return "never"
+
+    work = Work(kind, Step(wait))
+    async with engine_of(database, work.worker) as engine:
+        work_id = await work.put()
+        await begun.wait()
+        await asyncio.to_thread(_cancel_and_resume, engine.client, work_id)
+        await engine.client.result(work_id, polling=QUICK)
+
+    assert ran == ["begins", "is stopped", "begins"]
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
+async def test_a_call_is_stopped_whose_work_was_cancelled_and_waits_in_its_queue_again(
+    database: str, kind: str
+) -> None:
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    @ez_tool
+    async def wait() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    work = Work(kind, Step(wait))
+    async with engine_of(database, work.worker) as engine:
+        work_id = await work.put()
+        await begun.wait()
+        await asyncio.to_thread(engine.client.stop, work.worker.queue.name)
+        await looked_at(engine, work.worker.queue)
+        await asyncio.to_thread(_cancel_and_resume, engine.client, work_id)
+        async with asyncio.timeout(30):
+            await stopped.wait()
+        state = (await asyncio.to_thread(find_work, engine.client, work_id)).state
+
+    assert state == "waiting"
+
+
+async def test_a_stream_that_went_on_right_after_it_was_cancelled_is_stopped_first(file: str) -> None:
+    ran: list[str] = []
+    begun = asyncio.Event()
+
+    @ez_tool(idempotent=True)
+    async def count() -> AsyncIterator[int]:
+        ran.append("begins")
+        yield 1
+        if not begun.is_set():
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.3)
+                ran.append("is stopped")
+
+    work = Work("turn", Step(count))
+    async with engine_of(file, work.worker) as engine:
+        work_id = await work.put()
+        await begun.wait()
+        await asyncio.to_thread(_cancel_and_resume, engine.client, work_id)
+        await engine.client.result(work_id, polling=QUICK)
+
+    assert ran == ["begins", "is stopped", "begins"]
+
+
+def _cancel_and_resume(client: Client, work_id: str) -> None:
+    """Cancel work, and resume it long before a worker looks what was cancelled."""
+    cancel_work(client, work_id)
+    resume_work(client, work_id)
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
 async def test_work_that_is_cancelled_while_it_waits_for_an_answer_never_goes_on(database: str, kind: str) -> None:
     work = Work(kind, Step(pay, cents=3))
     async with engine_of(database, work.worker) as engine:
@@ -118,6 +213,18 @@ async def test_what_work_asked_before_it_was_cancelled_cannot_be_answered(databa
 
         assert await store.list(pending=True) == ()
         assert state == "cancelled"
+
+
+async def test_what_a_program_of_a_named_run_asked_before_it_was_cancelled_cannot_be_answered(file: str) -> None:
+    store, toolkit = _SlowStore(), Toolkit([pay], sandbox=FakeSandbox(("pay", {"cents": 3})))
+    nightly = DurableToolkit(toolkit, Queue("nightly", polling=QUICK), name="nightly", run=Run(id="nightly"))
+    async with engine_of(file, nightly, approvals=store) as engine:
+        program = await nightly.start("...")
+        await store.kept.wait()
+        await asyncio.to_thread(cancel_work, engine.client, program.id)
+        store.may_say.set()
+
+        assert await store.list(pending=True) == ()
 
 
 class _LateClient(Client):

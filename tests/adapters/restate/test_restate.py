@@ -21,6 +21,7 @@ from starlette.responses import Response
 from tests.npm.restate import RestateServer, free_port
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import Completed, Suspended
+from toolcrib.durable import DurableFailure
 from toolcrib.errors import EngineError
 from toolcrib.schema import IdempotencyKey
 from toolcrib.tools import ez_tool
@@ -422,7 +423,10 @@ async def test_a_turn_calls_another_and_waits_for_it(shop: Shop) -> None:
     assert [(turn.status, turn.problem) for turn in turns] == [("completed", "")] * 2
 
 
-async def test_a_call_of_an_idempotent_tool_that_fails_is_made_again_with_the_same_key(shop: Shop) -> None:
+@pytest.mark.parametrize("pause", [0.05, 1.5])
+async def test_a_call_of_an_idempotent_tool_that_fails_is_made_again_with_the_same_key(
+    shop: Shop, pause: float
+) -> None:
     keys: list[str] = []
 
     @ez_tool(idempotent=True, requires_approval=True)
@@ -432,9 +436,8 @@ async def test_a_call_of_an_idempotent_tool_that_fails_is_made_again_with_the_sa
             raise ConnectionError("the line is dead")
         return f"fetched in try {len(keys)}"
 
-    agent = restate.RestateAgent(
-        Agent(shop.name, "Tested.", [fetch]), shop.client, retries={"fetch": restate.RetryPolicy(3, pause=0.05)}
-    )
+    retry = restate.RetryPolicy(3, pause=pause, longest=pause)
+    agent = restate.RestateAgent(Agent(shop.name, "Tested.", [fetch]), shop.client, retries={"fetch": retry})
     outcomes: list[Any] = []
     async with shop.working(agent):
         for good in (3, 9):
@@ -447,6 +450,24 @@ async def test_a_call_of_an_idempotent_tool_that_fails_is_made_again_with_the_sa
     (fetched, *of_first), (failed, *of_second) = outcomes
     assert (fetched.value, failed.message) == ("fetched in try 3", "the line is dead")
     assert (of_first, of_second) == ([3, 1], [3, 1])
+
+
+async def test_a_turn_waits_for_its_next_try_without_a_connection_and_is_cancelled(shop: Shop) -> None:
+    @ez_tool(idempotent=True)
+    async def fetch() -> None:
+        raise ConnectionError("the line is dead")
+
+    retry = restate.RetryPolicy(2, pause=3600.0, longest=3600.0)
+    agent = restate.RestateAgent(Agent(shop.name, "Tested.", [fetch]), shop.client, retries={"fetch": retry})
+    async with shop.working(agent):
+        handle = await agent.put(Turn(fetch))
+        async with asyncio.timeout(60):
+            while await handle.status() != "suspended":  # noqa: ASYNC110 -- the server has it
+                await asyncio.sleep(0.05)
+        await handle.cancel()
+
+        with pytest.raises(DurableFailure, match="cancelled"):
+            await handle.outcome()
 
 
 async def test_retries_are_for_idempotent_tools(shop: Shop) -> None:

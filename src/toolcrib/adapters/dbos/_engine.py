@@ -23,6 +23,7 @@ from dbos import error as dbos_error
 
 from toolcrib._numbers import count_text, require_seconds
 from toolcrib.adapters.dbos._client import Client, JsonSerializer
+from toolcrib.adapters.dbos._executions import Executions
 from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.adapters.dbos._queue_looks import QueueLooks
 from toolcrib.adapters.dbos._sinks import WorkerSink, keeps_events_in, open_sink
@@ -134,8 +135,10 @@ class Engine:
         self._lease: Lease | None = None
         self.sink: WorkerSink | None = None
         """The sink that keeps events, with `record=True`."""
+        self.executions = Executions()
+        """What of its work runs here."""
         self._tasks: list[asyncio.Task[None]] = []
-        self._living: asyncio.Task[None] | None = None
+        self._living: list[asyncio.Task[None]] = []
         self._is_leaving = self._has_cut_off = False
         self._left: deque[str] = deque(maxlen=_LEFT_KNOWN)
         self._looks: QueueLooks | None = None
@@ -169,7 +172,7 @@ class Engine:
         """The state of the engine: `lost` once its work was handed over to others."""
         if self.lost.is_set():
             return "lost"
-        return "leaving" if self._is_leaving else "starting" if self._living is None else "working"
+        return "leaving" if self._is_leaving else "working" if self._living else "starting"
 
     @property
     def stalled(self) -> tuple[str, ...]:
@@ -236,7 +239,9 @@ class Engine:
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
         _note_looks(_instance(), self._looks)
         _check_before_claims(_instance(), self, self._lease)
-        self._living = asyncio.create_task(self._live(self._lease), name="toolcrib: worker's lease")
+        renew = partial(self._renew, self._lease)
+        looking = _kept_up(lambda _: self.executions.keep_looking(client, self.clock, renew), self)
+        self._living = [asyncio.create_task(lasting) for lasting in (self._live(self._lease), looking)]
         self._tasks = [asyncio.create_task(_kept_up(routine, self)) for routine in standing_routines]
 
     @property
@@ -307,9 +312,13 @@ class Engine:
 
     async def _live(self, lease: Lease) -> None:
         """Record every few seconds that this worker lives, until it turns out that it was given up."""
-        while await outlast(lambda: asyncio.to_thread(lease.renew)):  # noqa: ASYNC110 -- it is the database that is asked
+        while not self.lost.is_set():
+            await self._renew(lease)
             await asyncio.sleep(LEASE_SECONDS / 3)
-        self._give_up()
+
+    async def _renew(self, lease: Lease) -> None:
+        if not await outlast(lambda: asyncio.to_thread(lease.renew)):
+            self._give_up()
 
     def _give_up(self) -> None:
         if self.lost.is_set():
@@ -339,7 +348,7 @@ class Engine:
         with ExitStack() as silence:
             await self._end(silence)
         logging.getLogger("dbos").removeFilter(_is_trouble)
-        self._client = self._lease = self._living = self.sink = None
+        self._client = self._lease = self.sink = None
         _current = None
 
     async def _end(self, silence: ExitStack) -> None:
@@ -356,9 +365,10 @@ class Engine:
                 silence.enter_context(given_up(self.client.engine.url))
                 ends += [] if self.sink is None else [asyncio.to_thread(self.sink.sink.close)]  # it waits as long
             await asyncio.gather(*ends)
-        if self._living is not None:  # until here: what others take for dead, they take over
-            self._living.cancel()
-            await asyncio.gather(self._living, return_exceptions=True)
+        for lasting in self._living:  # until here: what others take for dead, they take over
+            lasting.cancel()
+        await asyncio.gather(*self._living, return_exceptions=True)
+        self._living = []
         if self._lease is not None and not self.lost.is_set() and (instance is None or self.gave_back):
             await _tried(self._lease.release)
         if self.sink is not None:

@@ -10,7 +10,7 @@ from dbos import DBOS
 
 from toolcrib.adapters.dbos._engine import Engine
 from toolcrib.adapters.dbos._handle import VALUES
-from toolcrib.adapters.dbos._workflow import require_held, step, unless_cancelled
+from toolcrib.adapters.dbos._workflow import require_held, step
 from toolcrib.calls import Failed
 from toolcrib.durable import RetryPolicy, outlast
 
@@ -43,8 +43,13 @@ class DbosHost:
         return await step(name, as_is)
 
     async def hold(self) -> None:
-        """Return if the execution still holds its workflow; raises what DBOS knows what to do with."""
+        """Return if the execution still holds its workflow, and no earlier one runs here any more.
+
+        Raises:
+            DBOSWorkflowConflictIDError: It does not, which DBOS knows what to do with.
+        """
         await require_held(self._engine.client)
+        await self._engine.executions.stop_earlier(self._work_id)
 
     async def may_begin(self) -> None:
         """Return if the worker's lease holds."""
@@ -66,8 +71,8 @@ class DbosHost:
         await DBOS.write_stream_async(VALUES, {"n": number, "value": value})
 
     async def watch_cancel(self, task: asyncio.Task[Any]) -> None:
-        """Wait for a task, and stop it when the workflow is cancelled."""
-        await unless_cancelled(task, self._work_id)
+        """Wait for a task, and stop it when the workflow is cancelled, or is another execution's."""
+        await self._engine.executions.finish(task, self._work_id)
 
     async def requeue(self, outcome: Failed) -> None:
         """Delay the workflow until its next try where its call may be made again, and raise CancelledError."""

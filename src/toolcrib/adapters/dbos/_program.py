@@ -20,17 +20,17 @@ from toolcrib.adapters.dbos._engine import Engine, current_engine, queue_owners,
 from toolcrib.adapters.dbos._placement import ATTRIBUTES, KEY, Placement, Queue
 from toolcrib.adapters.dbos._program_journal import (
     ProgramJournal,
+    asked_by,
     cancel_run,
     has_paused,
     open_calls,
     paused_on,
     program_run,
-    requests_of,
     requests_of_paused,
 )
 from toolcrib.adapters.dbos._program_result import result_from_dict, result_to_dict
 from toolcrib.adapters.dbos._schedules import Schedule, apply_schedule
-from toolcrib.adapters.dbos._workflow import held_approvals, unless_cancelled, workflow
+from toolcrib.adapters.dbos._workflow import held_approvals, workflow
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.code import (
@@ -335,10 +335,10 @@ async def cancel_program(client: Client, program_id: str) -> str:
     after = stretch_id(program_id, generation + 1)  # it may wait in its queue
     work_id = stretch_id(program_id, generation) if await client.status(after) is None else after
     await client.dbos.cancel_workflow_async(work_id)
-    asked = await asyncio.to_thread(requests_of, client, program_id)
-    if run is not None:  # a worker that began it may have asked, and not written it into the journal
+    asked, calls = await asyncio.to_thread(asked_by, client, program_id)
+    if calls:  # one of them may have asked, and the journal not have it
         pending = [entry.request for entry in await client.approvals.list(pending=True)]
-        asked += [request.id for request in pending if request.run_id == program_id and request.id not in asked]
+        asked += [request.id for request in pending if request.call_id in calls and request.id not in asked]
     for request_id in asked:
         await deny_cancelled(client.approvals, request_id, "program")
     return work_id
@@ -442,6 +442,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
     ended = await outlast(lambda: asyncio.to_thread(claimed))
     if ended is not None:
         return ended
+    await engine.executions.stop_earlier(workflow_id)
     store: ApprovalStore = engine.client.approvals
     result: ExecutionResult | SandboxError | SandboxUnavailable
     try:
@@ -455,7 +456,7 @@ async def _run_program(data: dict[str, Any]) -> dict[str, Any]:
         running = asyncio.create_task(
             toolkit.run_journalled(data["code"], run, journal, paused), name=f"toolcrib: program {data['run']}"
         )
-        await unless_cancelled(running, workflow_id)
+        await engine.executions.finish(running, workflow_id)
         result = running.result()
     except _LASTING as error:
         result = ExecutionResult(success=False, error=f"{type(error).__name__}: {error}")

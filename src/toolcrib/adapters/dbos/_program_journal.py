@@ -171,11 +171,15 @@ def _entries(connection: sa.Connection, run: str) -> list[JournalEntry]:
     return [JournalEntry.from_dict(json.loads(line)) for line in PROGRAM_LINES.read(statements(connection), run)]
 
 
-def requests_of(client: Client, run: str) -> list[str]:
-    """Return the ids of the requests in the journal of a program, in their order; also of one that is not read here."""
+def asked_by(client: Client, run: str) -> tuple[list[str], frozenset[str]]:
+    """Return the ids of the requests in the journal of a program, in their order, and those of all its calls.
+
+    One of the calls may have asked what is not in the journal yet. A journal that is not read here has both, too.
+    """
     with client.engine.begin() as connection:
         lines = [json.loads(line) for line in PROGRAM_LINES.read(statements(connection), run)]
-    return [line["outcome"]["request"]["id"] for line in lines if line["t"] == "suspended"]
+    asked = [line["outcome"]["request"]["id"] for line in lines if line["t"] == "suspended"]
+    return asked, frozenset(line["id"] for line in lines if line["t"] == "started")
 
 
 def open_calls(entries: Iterable[JournalEntry]) -> dict[str, Mapping[str, Any]]:

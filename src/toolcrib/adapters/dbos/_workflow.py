@@ -12,8 +12,6 @@ import sqlalchemy as sa
 from dbos import DBOS
 from dbos import error as dbos_error
 from dbos._context import current_owner_xid
-from dbos._core import _cancellation_watcher as cancellation_watcher  # pyright: ignore[reportPrivateUsage] -- one query a second for all that runs; DBOS offers it for steps alone
-from dbos._dbos import _get_dbos_instance as dbos_instance  # pyright: ignore[reportPrivateUsage] -- as above
 from sqlalchemy.exc import DBAPIError
 
 from toolcrib.adapters.dbos._client import Client
@@ -101,29 +99,6 @@ async def _run_here(body: Body[R], arguments: tuple[Any, ...]) -> R:
         raise
     finally:
         signal_of_newer_form.reset(token)
-
-
-async def unless_cancelled(task: asyncio.Task[Any], work_id: str) -> None:
-    """Wait for a task, and stop it when the workflow is cancelled, or is cut off here.
-
-    Raises:
-        DBOSWorkflowCancelledError: The workflow was cancelled.
-        Exception: The exception of the task.
-    """
-    if not task.done():
-        watcher = cancellation_watcher(dbos_instance())
-        signal = watcher.register(work_id, None)
-        try:
-            await asyncio.wait({task, signal}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            watcher.unregister(work_id, None, signal)
-            is_cut_off = not task.done()
-            if is_cut_off:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-        if is_cut_off:
-            raise dbos_error.DBOSWorkflowCancelledError(f"{work_id} was cancelled")
-    task.result()
 
 
 @contextmanager

@@ -256,7 +256,7 @@ class RestateAgent(Answers):
             except TryAgain:
                 host = RestateHost(ctx, number, retry, host)
                 pause = (retry or RetryPolicy(1)).pause_after(host.tries)  # another worker may have had the policy
-                await ctx.sleep(timedelta(seconds=pause))
+                await _released(ctx, ctx.sleep(timedelta(seconds=pause)))
 
     async def _execute(
         self, host: RestateHost, data: Mapping[str, Any], waiting: Mapping[str, Any] | None
@@ -300,13 +300,13 @@ class RestateAgent(Answers):
         return f"<RestateAgent {self.name}>"
 
 
-async def _released(ctx: Any, answer: Awaitable[Any]) -> None:
-    """Wait for an answer; this attempt ends soon, so that it holds no connection, and one with the answer goes on.
+async def _released(ctx: Any, awaited: Awaitable[Any]) -> None:
+    """Wait for an answer or a time; this attempt ends soon, so that it holds no connection, and a later one goes on.
 
     It does what the SDK does when the server ends its side of the connection after an inactivity timeout. With such a
     timeout the server would cut off a gate or a stream as well that is silent for that long.
     """
-    waiting = asyncio.ensure_future(answer)
+    waiting = asyncio.ensure_future(awaited)
     try:
         done, _ = await asyncio.wait({waiting}, timeout=_IDLE)
         if not done:
@@ -316,7 +316,7 @@ async def _released(ctx: Any, answer: Awaitable[Any]) -> None:
     finally:
         waiting.cancel()
     if not done:
-        raise RetryableError("the answer came as this attempt ended", retry_after=timedelta(0))
+        raise RetryableError("what it waits for came as this attempt ended", retry_after=timedelta(0))
 
 
 def _answer(number: int) -> str:
