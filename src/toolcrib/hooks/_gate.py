@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
-from toolcrib.calls import Denial, Failed, Grant
+from toolcrib import calls
+from toolcrib.calls import Failed
 from toolcrib.errors import ToolcribError, explain_options, nearest, require_result
 from toolcrib.hooks._parameters import name_of, require_parameters
 
@@ -92,7 +93,7 @@ class GateStep:
     occasions: frozenset[Occasion] = EVERY_OCCASION
     kind: str = "gate"
     reads_host_arguments: bool = True
-    resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
+    resume: Callable[[Any, calls.Grant | calls.Denial | None], Awaitable[Any]] | None = None
     begin: Callable[[Any], Any] | None = None
     check_tools: Callable[..., None] | None = None
     tool_names: tuple[str, ...] = ()

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final, Never, NoReturn, TypeAlias, cast
 
 from toolcrib import approvals as _approvals
-from toolcrib import record, schema, tools
-from toolcrib.calls import MODEL, Denial, Grant
+from toolcrib import calls, record, schema, tools
+from toolcrib.calls import MODEL
 from toolcrib.errors import explain_missing, refuse_unknown_options
 from toolcrib.hooks import (
     DeliveryLike,
@@ -371,7 +371,7 @@ def require_run(run: object) -> None:
     if not isinstance(run, Run):
         mend = "run=Run(limits=CallLimits(...))" if isinstance(run, CallLimits) else "run=Run(principal='ann')"
         items = cast("Iterable[object]", run if isinstance(run, list | tuple) else (run,))
-        if any(isinstance(item, Grant | Denial) for item in items):
+        if any(isinstance(item, calls.Grant | calls.Denial) for item in items):
             mend = "run=Run(principal='ann'); answers are given by name, as in grants=[grant] or denials=[denial]"
         raise TypeError(f"`run` is {run!r:.80}; give a run, as in {mend}")
 

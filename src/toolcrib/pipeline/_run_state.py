@@ -9,7 +9,8 @@ from random import Random
 from typing import Any, Final
 
 from toolcrib import approvals as _approvals
-from toolcrib.calls import ApprovalRequest, Grant, GrantUse, StoredFields, versioned
+from toolcrib import calls as _calls
+from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import LimitReached
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
 from toolcrib.pipeline._run_options import CallLimits, Channel, Requirement
@@ -39,10 +40,10 @@ class SharedState:
     completed: set[str]
     used: set[str]
     earlier_ids: set[str]
-    grant_uses: dict[str, GrantUse]
+    grant_uses: dict[str, _calls.GrantUse]
     features: dict[str, FeatureState]
     stored_features: dict[str, Mapping[str, Any]]
-    grants: tuple[Grant, ...] = ()
+    grants: tuple[_calls.Grant, ...] = ()
     heard: tuple[str, ...] = ()
     slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
@@ -246,25 +247,25 @@ class RunState:
 
     # --- grants, and what is used once
 
-    def standing_grant(self, request: ApprovalRequest) -> Grant | None:
+    def standing_grant(self, request: _calls.ApprovalRequest) -> _calls.Grant | None:
         """Return a standing grant that was given in the run and fits a request."""
         fitting = (grant for grant in self._state.grants if not _approvals.misfit(grant, request))
         return next((grant for grant in fitting if not self._limit_reached(grant, request)), None)
 
-    def use_standing_grant(self, grant: Grant, request: ApprovalRequest) -> str:
+    def use_standing_grant(self, grant: _calls.Grant, request: _calls.ApprovalRequest) -> str:
         """Count a call of the run that begins by a standing grant; return why that covers no more of them, if so."""
         why = self._limit_reached(grant, request)
         if not why and grant.is_limited and grant.request_id is not None:
-            use = self._state.grant_uses.get(grant.request_id, GrantUse())
+            use = self._state.grant_uses.get(grant.request_id, _calls.GrantUse())
             self._state.grant_uses[grant.request_id] = grant.used_by(request, use)
         return why
 
-    def _limit_reached(self, grant: Grant, request: ApprovalRequest) -> str:
+    def _limit_reached(self, grant: _calls.Grant, request: _calls.ApprovalRequest) -> str:
         if not grant.is_limited:
             return ""
-        return grant.limit_reached(request, self._state.grant_uses.get(grant.request_id or "", GrantUse()))
+        return grant.limit_reached(request, self._state.grant_uses.get(grant.request_id or "", _calls.GrantUse()))
 
-    def add_standing_grant(self, grant: Grant) -> None:
+    def add_standing_grant(self, grant: _calls.Grant) -> None:
         """Keep a standing grant for the rest of the run."""
         if grant not in self._state.grants:
             self._state.grants = (*self._state.grants, grant)
