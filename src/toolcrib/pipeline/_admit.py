@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any
 
 from toolcrib import approvals, calls, record, tools
+from toolcrib import hooks as _hooks
 from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, ToolCall, lenient, revived
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
-from toolcrib.hooks import HookSet, ModelInput
+from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import answered, approve, began_by, override, reason_of_doubt, wrong_edit
 from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
@@ -366,7 +367,7 @@ def refuse(
     run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
 ) -> Failed:
     """Return the outcome of what never came to be a call, have the run's features read it, and make its record."""
-    run.read(ModelInput("refusal", outcome.text(), request=request, entry=entry))
+    run.read(_hooks.ModelInput("refusal", outcome.text(), request=request, entry=entry))
     if trace is not None:
         trace.ended(outcome)
     return outcome

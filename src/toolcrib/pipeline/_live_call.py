@@ -13,9 +13,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolcrib import calls, record, schema, tools
+from toolcrib import hooks as _hooks
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, jsonable, lenient, versioned
 from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments
-from toolcrib.hooks import HookSet, ModelInput
+from toolcrib.hooks import HookSet
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
@@ -445,7 +446,7 @@ class LiveCall:
                 return  # the sentence of this package
             case _:
                 origin, value = ("refusal" if self.error is None else "error"), outcome.text()
-        self.run.read(ModelInput(origin, value, self, self.received, self.plan.entry))
+        self.run.read(_hooks.ModelInput(origin, value, self, self.received, self.plan.entry))
 
     def to_dict(self) -> dict[str, Any]:
         if not self.begun:

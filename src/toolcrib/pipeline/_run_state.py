@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from toolcrib import approvals as _approvals
 from toolcrib import calls as _calls
+from toolcrib import hooks as _hooks
 from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import LimitReached
-from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
+from toolcrib.hooks import GateStep
 from toolcrib.pipeline._run_options import CallLimits, Channel, Requirement
 
 _MOST_HEARD = 100
@@ -41,7 +42,7 @@ class SharedState:
     used: set[str]
     earlier_ids: set[str]
     grant_uses: dict[str, _calls.GrantUse]
-    features: dict[str, FeatureState]
+    features: dict[str, _hooks.FeatureState]
     stored_features: dict[str, Mapping[str, Any]]
     grants: tuple[_calls.Grant, ...] = ()
     heard: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class RunState:
     __slots__ = ("_state",)
     limits: CallLimits | None
     channel: Channel
-    feature_parts: tuple[FeatureParts, ...]
+    feature_parts: tuple[_hooks.FeatureParts, ...]
     _state: SharedState
 
     @property
@@ -201,20 +202,20 @@ class RunState:
         """The gates of its features."""
         return tuple(step for parts in self.feature_parts for step in parts.gates)
 
-    def feature(self, name: str) -> FeatureState | None:
+    def feature(self, name: str) -> _hooks.FeatureState | None:
         """Return the state of a feature in the run, by the feature's name; None for a run without it."""
         return next((self._feature_state(parts) for parts in self.feature_parts if parts.name == name), None)
 
-    def _feature_state(self, parts: FeatureParts) -> FeatureState:
+    def _feature_state(self, parts: _hooks.FeatureParts) -> _hooks.FeatureState:
         states = self._state.features
         if parts.name not in states:
             states.setdefault(parts.name, parts.open(self.run))  # of two threads the first one's is used by both
         return states[parts.name]
 
-    def _feature_states(self) -> Iterator[FeatureState]:
+    def _feature_states(self) -> Iterator[_hooks.FeatureState]:
         return map(self._feature_state, self.feature_parts)
 
-    def read(self, value: ModelInput) -> None:
+    def read(self, value: _hooks.ModelInput) -> None:
         """Read a value that a model or a program is about to read into the features."""
         for state in self._feature_states():
             state.read(value, self)
@@ -238,7 +239,7 @@ class RunState:
         if self.channel.record_words:
             self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.feature_parts:
-            self.read(ModelInput("user", text))
+            self.read(_hooks.ModelInput("user", text))
 
     def drain_user_messages(self) -> tuple[str, ...]:
         """Return the user's texts since the last call of this method, for a record: the last hundred."""

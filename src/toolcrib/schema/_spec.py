@@ -12,8 +12,9 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
+from toolcrib import jsonschema
 from toolcrib.errors import SchemaError
-from toolcrib.jsonschema import arguments_schema, check_nesting, satisfiable, schema_texts, well_formed
+from toolcrib.jsonschema import check_nesting, schema_texts
 from toolcrib.schema._docstring import documented_shape, first_paragraph, one_line
 from toolcrib.schema._function import Function
 from toolcrib.schema._input_spec import InputSpec
@@ -127,8 +128,8 @@ class ToolSpec(InputSpec):
             TypeError: The function does not take an argument that the schema describes.
         """
         check_nesting(name, [parameters, returns])
-        repaired = well_formed(name, parameters)
-        parameters = satisfiable(name, arguments_schema(name, repaired.schema))
+        repaired = jsonschema.well_formed(name, parameters)
+        parameters = jsonschema.satisfiable(name, jsonschema.arguments_schema(name, repaired.schema))
         kinds: Any = parameters.get("type")
         if isinstance(kinds, list) and "object" in kinds:
             parameters = {**parameters, "type": "object"}

@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolcrib import approvals, toolsets
+from toolcrib import hooks as _hooks
 from toolcrib._numbers import require_seconds
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import (
-    DeliveryLike,
     GateLike,
     GateStep,
     HookSet,
-    delivery_steps,
     gate_steps,
     require_hooks,
     require_parameters,
@@ -215,7 +214,9 @@ class ToolsetViews:
         self._names.update(self._entries)
         return self._names
 
-    def with_deliveries(self, *deliveries: DeliveryLike, names: Iterable[toolsets.Selectable] | None = None) -> Toolset:
+    def with_deliveries(
+        self, *deliveries: _hooks.DeliveryLike, names: Iterable[toolsets.Selectable] | None = None
+    ) -> Toolset:
         """Return the toolset whose values and results pass deliveries of your own before anyone has them.
 
         Args:
@@ -227,7 +228,7 @@ class ToolsetViews:
             TypeError: One is not a delivery.
             UnknownTool: A name is not in the toolset.
         """
-        delivery_steps("with_deliveries", deliveries)
+        _hooks.delivery_steps("with_deliveries", deliveries)
         return self._with_each(lambda entry: entry.with_deliveries(deliveries), names)
 
     def with_identity(self, text: str) -> Toolset:
