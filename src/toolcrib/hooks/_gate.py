@@ -8,7 +8,6 @@ from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from toolcrib import calls
-from toolcrib.calls import Failed
 from toolcrib.errors import ToolcribError, explain_options, nearest, require_result
 from toolcrib.hooks._parameters import name_of, require_parameters
 
@@ -177,6 +176,6 @@ def _require_gate(check: Callable[[Any], Any]) -> None:
     require_result("gate", check, "the answer that it makes", made_by=_ANSWERS)
 
 
-def refused_by(call: Any, error: ToolcribError) -> Failed:
+def refused_by(call: Any, error: ToolcribError) -> calls.Failed:
     """Return the outcome of a call (`Call`) that a gate does not let pass for this reason."""
-    return Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)
+    return calls.Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)
