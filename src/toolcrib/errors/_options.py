@@ -216,6 +216,8 @@ class _Options:
 
     def require_classes(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         """Check the classes of what was read; raises TypeError."""
+        if not options and len(args) == self._first:
+            return
         for option, kind in self._kinds.by_class.items():
             if option in options:
                 kind.require_class(self.name, option, options[option])
