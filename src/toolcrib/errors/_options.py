@@ -270,10 +270,9 @@ class OptionKinds:
             TypeError: A value is of another kind, as a text is where true or false is wanted.
             ValueError: An option is not one of its words.
         """
-        kinds = self._kinds
         for option, value in options.items():
-            if option in kinds:
-                options[option] = kinds[option].read(owner, option, value)
+            if (kind := self._kinds.get(option)) is not None:
+                options[option] = kind.read(owner, option, value)
 
 
 class _OptionKind(NamedTuple):
