@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from toolcrib import approvals, calls, tools
@@ -21,13 +21,12 @@ from toolcrib.tools import stopped_clocks
 _EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
+Answer: TypeAlias = "calls.Grant | calls.Denial"
+"""The answer of a person to a request."""
+
 
 async def approve(
-    call: LiveCall,
-    attached: calls.Grant | calls.Denial | None,
-    used: calls.Grant | None = None,
-    *,
-    occasion: Occasion = "new",
+    call: LiveCall, attached: Answer | None, used: calls.Grant | None = None, *, occasion: Occasion = "new"
 ) -> Outcome | None:
     """Return the outcome of a call that a person must approve and has not; None when it may go on.
 
@@ -64,7 +63,7 @@ async def _equal_call(call: LiveCall) -> Outcome | None:
 async def answered(
     call: LiveCall,
     reasons: list[str],
-    attached: calls.Grant | calls.Denial | None,
+    attached: Answer | None,
     used: calls.Grant | None = None,
     *,
     lapsed: bool = False,
@@ -140,12 +139,7 @@ async def _take_input(call: LiveCall, grant: calls.Grant) -> Outcome | None:
 
 
 async def _ask(
-    call: LiveCall,
-    reasons: list[str],
-    attached: calls.Grant | calls.Denial | None,
-    used: calls.Grant | None,
-    *,
-    lapsed: bool,
+    call: LiveCall, reasons: list[str], attached: Answer | None, used: calls.Grant | None, *, lapsed: bool
 ) -> Outcome | calls.Grant | None:
     """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before."""
     question = _Question(call, attached, used, lapsed=lapsed)
@@ -175,9 +169,7 @@ class _Question:
 
     request: calls.ApprovalRequest
 
-    def __init__(
-        self, call: LiveCall, attached: calls.Grant | calls.Denial | None, used: calls.Grant | None, *, lapsed: bool
-    ) -> None:
+    def __init__(self, call: LiveCall, attached: Answer | None, used: calls.Grant | None, *, lapsed: bool) -> None:
         self._call, self._attached, self._used, self._lapsed = call, attached, used, lapsed
         self._before = call.request
         self._is_stored = False  # whether the answer is the store's
@@ -211,8 +203,8 @@ class _Question:
         return await _suspend(call, self.request) if answer is None else await self._use(answer)
 
     async def _stored_answer(
-        self, store: approvals.ApprovalStore, answer: calls.Grant | calls.Denial | None
-    ) -> calls.Grant | calls.Denial | approvals.ApprovalEntry | None:
+        self, store: approvals.ApprovalStore, answer: Answer | None
+    ) -> Answer | approvals.ApprovalEntry | None:
         """Return the answer that counts, of the attached one and the store's; the entry by which the call has begun."""
         self.asked = store
         stored = await store.take(self.request)
@@ -225,7 +217,7 @@ class _Question:
             return stored
         return answer
 
-    async def _doubt_about_equal(self, answer: calls.Grant | calls.Denial | None) -> approvals.ApprovalEntry | None:
+    async def _doubt_about_equal(self, answer: Answer | None) -> approvals.ApprovalEntry | None:
         """Return the entry of an equal call in doubt, which this one may be, made once more.
 
         An answer to this very request, and a call that was begun or asked about before, are beyond that.
@@ -246,7 +238,7 @@ class _Question:
         by = await source.get_settler(before)
         return None if by is None else self.request.grant(by)
 
-    async def _approver_answer(self) -> calls.Grant | calls.Denial | None:
+    async def _approver_answer(self) -> Answer | None:
         """Return the answer of the run's approver, who is told which equal calls may have been done."""
         run = self._call.run
         self.asked = run.approvals
@@ -258,7 +250,7 @@ class _Question:
         with stopped_clocks():
             return await approvals.answer_of(run.approver, self.request)
 
-    async def _use(self, answer: calls.Grant | calls.Denial) -> Outcome | calls.Grant | None:
+    async def _use(self, answer: Answer) -> Outcome | calls.Grant | None:
         """Record an answer and use it up: it lets one call go on, or ends it."""
         call, request = self._call, self.request
         if isinstance(answer, calls.Grant) and (why := wrong_edit(call, answer)):
@@ -312,7 +304,7 @@ async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcom
 
 
 async def _begun_before(
-    call: LiveCall, entry: approvals.ApprovalEntry, attached: calls.Grant | calls.Denial | None
+    call: LiveCall, entry: approvals.ApprovalEntry, attached: Answer | None
 ) -> Outcome | calls.Grant | None:
     """Continue a call that was started before, as the run's store knows: in another process, or earlier in this one.
 
@@ -401,7 +393,7 @@ async def _suspend(call: LiveCall, request: calls.ApprovalRequest) -> Suspended:
     return call.suspend(request)
 
 
-def _note(call: LiveCall, request: calls.ApprovalRequest, answer: calls.Grant | calls.Denial) -> None:
+def _note(call: LiveCall, request: calls.ApprovalRequest, answer: Answer) -> None:
     """Record an answer; raise TypeError for another type, since `True` does not say who approved what."""
     if not isinstance(answer, calls.Grant | calls.Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- a store is the user's code
         raise TypeError(f"it answered {type(answer).__name__}, which is neither a grant nor a denial")
@@ -409,10 +401,7 @@ def _note(call: LiveCall, request: calls.ApprovalRequest, answer: calls.Grant | 
 
 
 def _use_up(
-    call: LiveCall,
-    before: calls.ApprovalRequest | None,
-    request: calls.ApprovalRequest,
-    answer: calls.Grant | calls.Denial,
+    call: LiveCall, before: calls.ApprovalRequest | None, request: calls.ApprovalRequest, answer: Answer
 ) -> None:
     """Use up an answer to a request for one call of this process; ApprovalError for one that does not fit."""
     if isinstance(answer, calls.Grant) and (why := approvals.misfit(answer, request)):
@@ -432,9 +421,7 @@ def _use_up(
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
 
-async def _keep(
-    call: LiveCall, request: calls.ApprovalRequest, answer: calls.Grant | calls.Denial
-) -> approvals.ApprovalEntry | None:
+async def _keep(call: LiveCall, request: calls.ApprovalRequest, answer: Answer) -> approvals.ApprovalEntry | None:
     """Store an answer that did not come from the run's store there; without a store a standing grant holds in the run.
 
     Returns:
@@ -447,7 +434,7 @@ async def _keep(
     return None
 
 
-def _recorded(answer: calls.Grant | calls.Denial) -> dict[str, Any]:
+def _recorded(answer: Answer) -> dict[str, Any]:
     data = answer.to_dict()
     is_done = data.get("done") is not None
     for name in ("user_input", "override_args", "done"):  # what a person typed may be a secret; the record has what

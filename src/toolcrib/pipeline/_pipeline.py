@@ -39,6 +39,7 @@ from toolcrib.pipeline._admit import (
     require_fitting_edit,
     restored_call,
 )
+from toolcrib.pipeline._approve import Answer
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
@@ -329,12 +330,7 @@ class Pipeline(PipelineTools):
             return await self._recover(state, run, grant, begun, used)
 
     async def _recover(
-        self,
-        state: Stored | ToolCall,
-        run: Run,
-        grant: calls.Grant | calls.Denial | None,
-        begun: int,
-        used: calls.Grant | None,
+        self, state: Stored | ToolCall, run: Run, grant: Answer | None, begun: int, used: calls.Grant | None
     ) -> Call | Outcome:
         name, call_id = ids_of(state)
         self.check_answer(name, grant, state, run)
