@@ -20,6 +20,13 @@ LAZY = sorted(
     if "lazy_names(" in file.read_text("utf-8")
 )
 UNUSED = ("provenance", "results", "replay", "approvals", "serving", "rounds", "turns", "code", "sandbox", "telemetry")
+UNASKED = {
+    *(f"toolcrib.calls.{name}" for name in ("_approval", "_bounds", "_decision", "_grant", "_identity")),
+    *("toolcrib.hooks._delivery", "toolcrib.hooks._feature", "toolcrib.toolsets._select"),
+    *("toolcrib.jsonschema._repair", "toolcrib.jsonschema._well_formed", "toolcrib.schema._client"),
+    *("toolcrib.database._tables", "sqlite3"),
+}
+"""What a call that nobody approves, of a tool that is a function, does without."""
 CALL = """
 import asyncio, sys
 from toolcrib import Pipeline, ToolCall, Toolset, tool
@@ -51,9 +58,7 @@ def test_a_plain_call_loads_no_feature_and_no_database() -> None:
     assert [
         name for name in loaded if name.startswith(tuple(f"toolcrib.{room}." for room in (*UNUSED, "record")))
     ] == []
-    assert {"sqlite3", "toolcrib.database._tables", "toolcrib.calls._decision", "toolcrib.schema._client"}.isdisjoint(
-        loaded
-    )
+    assert UNASKED.isdisjoint(loaded)
 
 
 @pytest.mark.processes
@@ -90,6 +95,33 @@ def test_a_command_loads_its_own_module_and_no_pipeline(tmp_path: Path) -> None:
     assert "toolcrib.cli._list" in loaded
     rooms = ("toolcrib.pipeline.", "toolcrib.record.", "toolcrib.database.", "toolcrib.turns.", "toolcrib.cli._approv")
     assert [name for name in loaded if name.startswith(rooms)] == []
+    assert UNASKED.isdisjoint(loaded)
+    assert "toolcrib.calls._outcome" not in loaded
+
+
+@pytest.mark.processes
+def test_a_signature_without_secrets_makes_no_model() -> None:
+    code = """
+import sys
+from toolcrib import tool
+
+@tool
+async def book(city: str, nights: int = 1, seats: list[str] = ()) -> str: ...
+
+@tool
+async def find(city: str, most: int = 10) -> list[str]: ...
+
+print(find.signature)
+assert "pydantic.fields" not in sys.modules
+print(book.signature)
+assert "pydantic.fields" in sys.modules
+"""
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == (
+        "find(city: str, most: int = 10) -> list[str]\nbook(city: str, nights: int = 1, seats: list[str] = ()) -> str\n"
+    )
 
 
 @pytest.mark.parametrize("package", LAZY)

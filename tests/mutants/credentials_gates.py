@@ -35,8 +35,8 @@ CREDENTIALS_GATES: tuple[Gate, ...] = (
     Gate(
         "consent again when a call is resumed",
         _STEP,
-        "            if isinstance(lacking, Consent):\n                if answer is None:",
-        "            if isinstance(lacking, Consent) and answer is None:\n                if answer is None:",
+        "            if isinstance(lacking, calls.Consent):\n                if answer is None:",
+        "            if isinstance(lacking, calls.Consent) and answer is None:\n                if answer is None:",
         _OF_PIPELINE,
     ),
     Gate(

@@ -427,13 +427,13 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "denial",
         "pipeline/_approve.py",
-        "        if isinstance(answer, Grant):\n            return answer\n",
+        "        if isinstance(answer, calls.Grant):\n            return answer\n",
         "        return request.grant()\n",
     ),
     Gate(
         "fit of a grant",
         "pipeline/_approve.py",
-        "if isinstance(answer, Grant) and (why := approvals.misfit(answer, request)):",
+        "if isinstance(answer, calls.Grant) and (why := approvals.misfit(answer, request)):",
         'if (why := ""):',
     ),
     Gate("tool of a grant", "approvals/_fit.py", "if grant.tool != request.tool:", "if False:"),

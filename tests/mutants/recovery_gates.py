@@ -291,7 +291,7 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "type of a stored result",
         _APPROVE,
-        "elif isinstance(answer, Grant) and (why := _wrong_result(call, answer)):",
+        "elif isinstance(answer, calls.Grant) and (why := _wrong_result(call, answer)):",
         "elif False:",
         _OF_RECOVERY,
     ),

@@ -6,12 +6,13 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal, NewType, NotRequired, Optional, TypeVar, Union
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SecretStr
 from typing_extensions import TypeAliasType, TypedDict, Unpack
 
-from toolcrib.schema import ToolSpec
+from toolcrib.schema import Redacted, ToolSpec
 
 T = TypeVar("T")
+KEY = SecretStr("abc")
 UserId = NewType("UserId", int)
 Numbers = TypeAliasType("Numbers", list[int])
 
@@ -25,6 +26,11 @@ class Place(BaseModel):
 
 
 Headers = TypedDict("Headers", {"x-key": str, "agent": NotRequired[str]})
+
+
+class Login(BaseModel):
+    user: str = "ann"
+    pin: Annotated[str, Redacted] = "4711"
 
 
 class Loud:
@@ -88,6 +94,22 @@ def test_defaults_are_short_and_stable(default: Any, text: str) -> None:
     tool.__defaults__ = (default,)
 
     assert ToolSpec.from_function(tool, name="tool").signature == f"tool(x: Any = {text}) -> None"
+
+
+def test_a_secret_default_is_not_shown() -> None:
+    def pay(
+        amount: int = 1,
+        pin: Annotated[str, Redacted] = "4711",
+        key: SecretStr = KEY,
+        note: Annotated[str | None, Field(max_length=9)] = "x",
+    ) -> None: ...
+
+    spec, of_model = ToolSpec.from_function(pay, name="pay"), ToolSpec.from_model(Login, name="log_in")
+
+    assert (
+        spec.signature == "pay(amount: int = 1, pin: str = ..., key: SecretStr = ..., note: str | None = 'x') -> None"
+    )
+    assert of_model.signature == "log_in(user: str = 'ann', pin: str = ...)"
 
 
 def test_parameters_without_annotations_stay_bare() -> None:

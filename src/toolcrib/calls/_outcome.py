@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Generic, Literal, Never, NoReturn, Protocol, T
 
 from typing_extensions import TypeVar
 
+from toolcrib import calls
 from toolcrib._cut import cut_shapes
 from toolcrib._json_writer import valid_text
 from toolcrib._short_repr import ShortRepr
-from toolcrib.calls._approval import ApprovalRequest
 from toolcrib.calls._hiding import Hiding
 from toolcrib.calls._json import Tables, lenient, lenient_later, parse_time
 from toolcrib.calls._kept import Blocks, KeptResult
@@ -220,7 +220,7 @@ class Suspended(ShortRepr):
 
     tool: str
     call_id: str
-    request: ApprovalRequest
+    request: calls.ApprovalRequest
     call: SupportsToDict | Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     executed_since: datetime | None = None
     kind: ClassVar[Literal["suspended"]] = "suspended"
@@ -393,7 +393,7 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
     elif kind is Failed:
         values["problems"] = tuple(FieldProblem(**StoredFields(FieldProblem, p)) for p in values.get("problems", ()))
     elif kind is Suspended:
-        values["request"] = ApprovalRequest.from_dict(values["request"])
+        values["request"] = calls.ApprovalRequest.from_dict(values["request"])
         values["executed_since"] = parse_time(values.get("executed_since"))
         if values.get("call") is not None:
             StoredFields("Call", values["call"])  # what cannot be resumed here is not read either

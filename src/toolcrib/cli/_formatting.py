@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolcrib.calls import Outcome, Suspended
+from toolcrib import calls as _calls
 from toolcrib.cli._terminal import escape_control
 from toolcrib.toolsets import Toolset
 
@@ -156,10 +156,10 @@ def result_text(value: Any) -> str:
     return (line if len(line) <= _LONG else json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
 
 
-def outcome_json(outcome: Outcome) -> dict[str, Any]:
+def outcome_json(outcome: _calls.Outcome) -> dict[str, Any]:
     """Return an outcome as JSON shapes, without the real arguments that a suspended call is resumed from."""
     data = outcome.to_dict()
-    if isinstance(outcome, Suspended):
+    if isinstance(outcome, _calls.Suspended):
         data.pop("call", None)
     return data
 

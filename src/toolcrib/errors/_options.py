@@ -216,6 +216,8 @@ class _Options:
 
     def require_classes(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         """Check the classes of what was read; raises TypeError."""
+        if not options and len(args) == self._first:
+            return
         for option, kind in self._kinds.by_class.items():
             if option in options:
                 kind.require_class(self.name, option, options[option])
@@ -268,10 +270,9 @@ class OptionKinds:
             TypeError: A value is of another kind, as a text is where true or false is wanted.
             ValueError: An option is not one of its words.
         """
-        kinds = self._kinds
         for option, value in options.items():
-            if option in kinds:
-                options[option] = kinds[option].read(owner, option, value)
+            if (kind := self._kinds.get(option)) is not None:
+                options[option] = kind.read(owner, option, value)
 
 
 class _OptionKind(NamedTuple):

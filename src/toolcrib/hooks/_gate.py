@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from inspect import isfunction
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
-from toolcrib.calls import Denial, Failed, Grant
+from toolcrib import calls
 from toolcrib.errors import ToolcribError, explain_options, nearest, require_result
 from toolcrib.hooks._parameters import name_of, require_parameters
 
@@ -92,7 +92,7 @@ class GateStep:
     occasions: frozenset[Occasion] = EVERY_OCCASION
     kind: str = "gate"
     reads_host_arguments: bool = True
-    resume: Callable[[Any, Grant | Denial | None], Awaitable[Any]] | None = None
+    resume: Callable[[Any, calls.Grant | calls.Denial | None], Awaitable[Any]] | None = None
     begin: Callable[[Any], Any] | None = None
     check_tools: Callable[..., None] | None = None
     tool_names: tuple[str, ...] = ()
@@ -176,6 +176,6 @@ def _require_gate(check: Callable[[Any], Any]) -> None:
     require_result("gate", check, "the answer that it makes", made_by=_ANSWERS)
 
 
-def refused_by(call: Any, error: ToolcribError) -> Failed:
+def refused_by(call: Any, error: ToolcribError) -> calls.Failed:
     """Return the outcome of a call (`Call`) that a gate does not let pass for this reason."""
-    return Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)
+    return calls.Failed(call.name, call.id, error.code, str(error), type(error).__name__, exception=error)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overloa
 from pydantic import BaseModel
 
 from toolcrib._numbers import count_text
-from toolcrib.calls import CallMetadata
 from toolcrib.errors import closest, explain_options, nearest
 from toolcrib.hooks._middleware import GlobalHooks
 from toolcrib.hooks._parameters import require_parameters
 
 if TYPE_CHECKING:
-    from toolcrib.calls import Decision
+    from toolcrib.calls import CallMetadata, Decision
     from toolcrib.hooks._decision_hook import DecisionHook, DescriptionHook
 
 D = TypeVar("D", bound=Callable[..., Awaitable[Any]])

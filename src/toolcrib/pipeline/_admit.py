@@ -13,20 +13,11 @@ from functools import partial
 from typing import Any
 
 from toolcrib import approvals, calls, record, tools
-from toolcrib.calls import (
-    Denial,
-    Failed,
-    Grant,
-    Outcome,
-    StoredFields,
-    Suspended,
-    ToolCall,
-    lenient,
-    revived,
-)
+from toolcrib import hooks as _hooks
+from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, ToolCall, lenient, revived
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
-from toolcrib.hooks import HookSet, ModelInput
-from toolcrib.pipeline._approve import answered, approve, began_by, override, reason_of_doubt, wrong_edit
+from toolcrib.hooks import HookSet
+from toolcrib.pipeline._approve import Answer, answered, approve, began_by, override, reason_of_doubt, wrong_edit
 from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
@@ -66,7 +57,7 @@ def pass_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | Non
 
 
 async def pass_gates(
-    call: LiveCall, grant: Grant | Denial | None = None, *, read: bool = False, ask: bool = True
+    call: LiveCall, grant: Answer | None = None, *, read: bool = False, ask: bool = True
 ) -> LiveCall | Outcome:
     """Return a call that passed every gate before the tool, admitted; or the outcome that one of them gave.
 
@@ -235,11 +226,11 @@ def check_answer(plan: CompiledTool | None, name: str, answer: Any) -> None:
     """Check an answer about a call of a tool of this name; raises what `Pipeline.check_answer` does."""
     if answer is not None:
         approvals.require_answer(f"the answer about `{name}`", answer)
-    if plan is not None and isinstance(answer, Grant) and answer.done is not None:
+    if plan is not None and isinstance(answer, calls.Grant) and answer.done is not None:
         tools.checked_output(plan.tool, plan.name, answer.done.value)
 
 
-def require_fitting_edit(plan: CompiledTool, state: Any, run: Run, grant: Grant) -> None:
+def require_fitting_edit(plan: CompiledTool, state: Any, run: Run, grant: calls.Grant) -> None:
     """Check the arguments that a grant gives for a call; raises what `Pipeline.check_answer` does.
 
     Nothing is checked where the call cannot be loaded, as what loads it says why; of a question during a call, which
@@ -351,7 +342,7 @@ def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
 
 
 async def recover_call(
-    new: LiveCall, state: Any, grant: Grant | Denial | None, begun: int, used: Grant | None
+    new: LiveCall, state: Any, grant: Answer | None, begun: int, used: calls.Grant | None
 ) -> Call | Outcome:
     """Return the outcome or the next step of a stored call: see `Pipeline.recover`.
 
@@ -376,14 +367,14 @@ def refuse(
     run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
 ) -> Failed:
     """Return the outcome of what never came to be a call, have the run's features read it, and make its record."""
-    run.read(ModelInput("refusal", outcome.text(), request=request, entry=entry))
+    run.read(_hooks.ModelInput("refusal", outcome.text(), request=request, entry=entry))
     if trace is not None:
         trace.ended(outcome)
     return outcome
 
 
 async def _recover_in_doubt(
-    call: LiveCall, attached: Grant | Denial | None, begun: int, used: Grant | None
+    call: LiveCall, attached: Answer | None, begun: int, used: calls.Grant | None
 ) -> Call | Outcome:
     """Ask all gates of a call that was begun up to `begun` times, by a grant if it needed one."""
     admitted = await pass_gates(call, ask=False)
@@ -402,7 +393,7 @@ async def _recover_in_doubt(
     return _admitted(call, refused)
 
 
-async def _recheck(call: LiveCall, attached: Grant | Denial | None) -> Outcome | None:
+async def _recheck(call: LiveCall, attached: Answer | None) -> Outcome | None:
     if call.state == "executed":
         if call.trace is not None:
             call.trace.received(call.shown_request(), None, call.history.trace, call.history.runs)
@@ -432,7 +423,7 @@ async def _recheck(call: LiveCall, attached: Grant | Denial | None) -> Outcome |
     return await approve(call, attached, occasion="recovered")
 
 
-async def _resume(call: LiveCall, attached: Grant | Denial | None) -> Outcome | None:
+async def _resume(call: LiveCall, attached: Answer | None) -> Outcome | None:
     """Return the answer of the gate that suspended a call by a request of its own; None where the call may go on."""
     name, steps = call.approval.waits_for, (*call.plan.steps, *run_steps(call.run))
     resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
@@ -442,7 +433,7 @@ async def _resume(call: LiveCall, attached: Grant | Denial | None) -> Outcome | 
     return await resume(call, attached)
 
 
-async def _resolve_doubt(call: LiveCall, attached: Grant | Denial | None, used: Grant | None = None) -> Outcome | None:
+async def _resolve_doubt(call: LiveCall, attached: Answer | None, used: calls.Grant | None = None) -> Outcome | None:
     """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
     if call.tool.options.idempotent:
         return await approve(call, attached, used, occasion="recovered")

@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from toolcrib import approvals, tools
+from toolcrib import approvals, calls, tools
 from toolcrib._processes import is_running
-from toolcrib.calls import (
-    ApprovalRequest,
-    Denial,
-    Failed,
-    Grant,
-    Outcome,
-    Rejected,
-    Suspended,
-    doubt_reason,
-    revived,
-)
+from toolcrib.calls import Failed, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
 from toolcrib.hooks import Occasion
 from toolcrib.pipeline._failures import failure, stored_error
@@ -31,9 +21,12 @@ from toolcrib.tools import stopped_clocks
 _EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
+Answer: TypeAlias = "calls.Grant | calls.Denial"
+"""The answer of a person to a request."""
+
 
 async def approve(
-    call: LiveCall, attached: Grant | Denial | None, used: Grant | None = None, *, occasion: Occasion = "new"
+    call: LiveCall, attached: Answer | None, used: calls.Grant | None = None, *, occasion: Occasion = "new"
 ) -> Outcome | None:
     """Return the outcome of a call that a person must approve and has not; None when it may go on.
 
@@ -70,8 +63,8 @@ async def _equal_call(call: LiveCall) -> Outcome | None:
 async def answered(
     call: LiveCall,
     reasons: list[str],
-    attached: Grant | Denial | None,
-    used: Grant | None = None,
+    attached: Answer | None,
+    used: calls.Grant | None = None,
     *,
     lapsed: bool = False,
     begun: approvals.ApprovalEntry | None = None,
@@ -90,7 +83,7 @@ async def answered(
             answer = await _ask(call, reasons, attached, used, lapsed=lapsed)
         else:
             answer = await _begun_before(call, begun, attached)
-        if not isinstance(answer, Grant):
+        if not isinstance(answer, calls.Grant):
             return answer
         if answer.override_args is not None:
             refused = await override(call, answer.override_args)
@@ -109,7 +102,7 @@ async def answered(
         return await _take_input(call, answer)
 
 
-def is_earlier(grant: Grant, request: ApprovalRequest) -> bool:
+def is_earlier(grant: calls.Grant, request: calls.ApprovalRequest) -> bool:
     """Return whether a grant is a standing one, which was given before this request, or for another."""
     return grant.standing and grant.request_id != request.id
 
@@ -126,7 +119,7 @@ async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | No
     return await ask_gates(call, (*gates.after, *gates.approve))
 
 
-async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
+async def _take_input(call: LiveCall, grant: calls.Grant) -> Outcome | None:
     """Hand what the approver typed to the context, by the tool's own `process_user_input`."""
     ctx, source = call.ctx, call.tool.source
     if ctx is None:
@@ -146,8 +139,8 @@ async def _take_input(call: LiveCall, grant: Grant) -> Outcome | None:
 
 
 async def _ask(
-    call: LiveCall, reasons: list[str], attached: Grant | Denial | None, used: Grant | None, *, lapsed: bool
-) -> Outcome | Grant | None:
+    call: LiveCall, reasons: list[str], attached: Answer | None, used: calls.Grant | None, *, lapsed: bool
+) -> Outcome | calls.Grant | None:
     """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before."""
     question = _Question(call, attached, used, lapsed=lapsed)
     try:
@@ -174,15 +167,15 @@ class _Question:
         request: The request as it stands, once the call is asked about.
     """
 
-    request: ApprovalRequest
+    request: calls.ApprovalRequest
 
-    def __init__(self, call: LiveCall, attached: Grant | Denial | None, used: Grant | None, *, lapsed: bool) -> None:
+    def __init__(self, call: LiveCall, attached: Answer | None, used: calls.Grant | None, *, lapsed: bool) -> None:
         self._call, self._attached, self._used, self._lapsed = call, attached, used, lapsed
         self._before = call.request
         self._is_stored = False  # whether the answer is the store's
         self.asked: object = "get_call_metadata"
 
-    async def settle(self, reasons: list[str]) -> Outcome | Grant | None:
+    async def settle(self, reasons: list[str]) -> Outcome | calls.Grant | None:
         """Ask for these reasons, find an answer and use it up."""
         call, store = self._call, self._call.run.approvals
         call.validate()
@@ -210,8 +203,8 @@ class _Question:
         return await _suspend(call, self.request) if answer is None else await self._use(answer)
 
     async def _stored_answer(
-        self, store: approvals.ApprovalStore, answer: Grant | Denial | None
-    ) -> Grant | Denial | approvals.ApprovalEntry | None:
+        self, store: approvals.ApprovalStore, answer: Answer | None
+    ) -> Answer | approvals.ApprovalEntry | None:
         """Return the answer that counts, of the attached one and the store's; the entry by which the call has begun."""
         self.asked = store
         stored = await store.take(self.request)
@@ -224,19 +217,19 @@ class _Question:
             return stored
         return answer
 
-    async def _doubt_about_equal(self, answer: Grant | Denial | None) -> approvals.ApprovalEntry | None:
+    async def _doubt_about_equal(self, answer: Answer | None) -> approvals.ApprovalEntry | None:
         """Return the entry of an equal call in doubt, which this one may be, made once more.
 
         An answer to this very request, and a call that was begun or asked about before, are beyond that.
         """
         is_new = answer is None and self._used is None and self._before is None
-        is_older = isinstance(answer, Grant) and is_earlier(answer, self.request)
+        is_older = isinstance(answer, calls.Grant) and is_earlier(answer, self.request)
         store = self._call.run.approvals
         if store is None or self._call.tool.options.idempotent or not (is_new or is_older):
             return None
         return next((entry for entry in await store.like(self.request) if entry.execution_state == "in doubt"), None)
 
-    async def _settled(self) -> Grant | None:
+    async def _settled(self) -> calls.Grant | None:
         """Return the grant of a person who settled it by other means, where nothing else asks about the call."""
         before, source = self._before, self._call.tool.source
         if not self._lapsed or before is None or before.digest != self.request.digest or source is None:
@@ -245,7 +238,7 @@ class _Question:
         by = await source.get_settler(before)
         return None if by is None else self.request.grant(by)
 
-    async def _approver_answer(self) -> Grant | Denial | None:
+    async def _approver_answer(self) -> Answer | None:
         """Return the answer of the run's approver, who is told which equal calls may have been done."""
         run = self._call.run
         self.asked = run.approvals
@@ -257,10 +250,10 @@ class _Question:
         with stopped_clocks():
             return await approvals.answer_of(run.approver, self.request)
 
-    async def _use(self, answer: Grant | Denial) -> Outcome | Grant | None:
+    async def _use(self, answer: Answer) -> Outcome | calls.Grant | None:
         """Record an answer and use it up: it lets one call go on, or ends it."""
         call, request = self._call, self.request
-        if isinstance(answer, Grant) and (why := wrong_edit(call, answer)):
+        if isinstance(answer, calls.Grant) and (why := wrong_edit(call, answer)):
             store = call.run.approvals
             if not (self._is_stored and isinstance(store, approvals.ReviewableApprovalStore)):
                 raise ApprovalError(request.tool, why)
@@ -272,15 +265,17 @@ class _Question:
             self.asked = call.run.approvals
             if (begun := await _keep(call, request, answer)) is not None:
                 return await _begun_before(call, begun, self._attached)
-        elif isinstance(answer, Grant) and (why := _wrong_result(call, answer)):
+        elif isinstance(answer, calls.Grant) and (why := _wrong_result(call, answer)):
             return await _ask_again(call, request, answer, why)
-        if isinstance(answer, Grant):
+        if isinstance(answer, calls.Grant):
             return answer
         by = "" if answer.by in ("host", "deny_all") else f" by {answer.by}"
         return Rejected(request.tool, request.call_id, answer.message or f"`{request.tool}` was denied{by}", "user")
 
 
-async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> approvals.ApprovalEntry | Denial | None:
+async def _stored_execution(
+    call: LiveCall, store: approvals.ApprovalStore
+) -> approvals.ApprovalEntry | calls.Denial | None:
     """Return the store's entry of the execution of a call that comes back as begun; None without one.
 
     Where it was denied after all, it was kept as begun before it asked: the denial.
@@ -293,10 +288,10 @@ async def _stored_execution(call: LiveCall, store: approvals.ApprovalStore) -> a
         return None
     if isinstance(found, approvals.ApprovalEntry):
         return None if found.execution is None else found
-    return found if isinstance(found, Denial) else None
+    return found if isinstance(found, calls.Denial) else None
 
 
-def _wait_by(call: LiveCall, request: ApprovalRequest, pending: ApprovalRequest) -> ApprovalRequest:
+def _wait_by(call: LiveCall, request: calls.ApprovalRequest, pending: calls.ApprovalRequest) -> calls.ApprovalRequest:
     """Return a request under the id of an equal one, which is pending since a process that died asked it."""
     request = replace(request, id=pending.id, created_at=pending.created_at)
     call.update_approval(request=request)
@@ -309,8 +304,8 @@ async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcom
 
 
 async def _begun_before(
-    call: LiveCall, entry: approvals.ApprovalEntry, attached: Grant | Denial | None
-) -> Outcome | Grant | None:
+    call: LiveCall, entry: approvals.ApprovalEntry, attached: Answer | None
+) -> Outcome | calls.Grant | None:
     """Continue a call that was started before, as the run's store knows: in another process, or earlier in this one.
 
     Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
@@ -323,7 +318,7 @@ async def _begun_before(
     state = execution.state
     if state == "ended" and execution.result is not None:
         error = execution.result.get("error")
-        call.update_approval(grant=entry.answer if isinstance(entry.answer, Grant) else None)
+        call.update_approval(grant=entry.answer if isinstance(entry.answer, calls.Grant) else None)
         call.update_execution(noted="ended")
         call.update_history(trace=call.history.trace or {})
         call.begun = True
@@ -336,9 +331,9 @@ async def _begun_before(
         request = replace(request, reason=_EXECUTED_NOW.format(since=since))
         call.update_approval(request=request)
         return replace(call.suspend(request), executed_since=execution.begun_at)
-    if call.tool.options.idempotent and isinstance(entry.answer, Grant) and state == "in doubt":
+    if call.tool.options.idempotent and isinstance(entry.answer, calls.Grant) and state == "in doubt":
         return entry.answer
-    edited = entry.answer.override_args if isinstance(entry.answer, Grant) else None
+    edited = entry.answer.override_args if isinstance(entry.answer, calls.Grant) else None
     if edited is not None and (refused := await override(call, edited)) is not None:
         return refused
     if call.state != "executing":  # else this doubt is counted
@@ -351,7 +346,7 @@ async def _begun_before(
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], attached, None, lapsed=False)
 
 
-async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> ApprovalRequest:
+async def _with_equal_calls(call: LiveCall, request: calls.ApprovalRequest) -> calls.ApprovalRequest:
     """Return a request that says first which equal calls may have been done, or are executed now."""
     store = call.run.approvals
     if store is None or request.in_doubt:
@@ -360,7 +355,7 @@ async def _with_equal_calls(call: LiveCall, request: ApprovalRequest) -> Approva
     return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
 
 
-def wrong_edit(call: LiveCall, answer: Grant) -> str:
+def wrong_edit(call: LiveCall, answer: calls.Grant) -> str:
     """Return why the tool does not take the arguments of an answer; empty when it does, or when there are none."""
     try:
         if answer.override_args is not None:
@@ -370,7 +365,7 @@ def wrong_edit(call: LiveCall, answer: Grant) -> str:
     return ""
 
 
-def _wrong_result(call: LiveCall, answer: Grant) -> str:
+def _wrong_result(call: LiveCall, answer: calls.Grant) -> str:
     """Return why the result that an answer gives is not the tool's; empty when it is, or when there is none."""
     try:
         if answer.done is not None:
@@ -380,7 +375,7 @@ def _wrong_result(call: LiveCall, answer: Grant) -> str:
     return ""
 
 
-async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, why: str) -> Suspended:
+async def _ask_again(call: LiveCall, request: calls.ApprovalRequest, answer: calls.Grant, why: str) -> Suspended:
     """Suspend a call in doubt whose stored result is not of its tool: another request says why."""
     if call.run.approvals is not None:
         await call.run.approvals.begin(request, answer)
@@ -392,29 +387,31 @@ async def _ask_again(call: LiveCall, request: ApprovalRequest, answer: Grant, wh
     return await _suspend(call, request)
 
 
-async def _suspend(call: LiveCall, request: ApprovalRequest) -> Suspended:
+async def _suspend(call: LiveCall, request: calls.ApprovalRequest) -> Suspended:
     if call.run.approvals is not None:
         await call.run.approvals.put(request)
     return call.suspend(request)
 
 
-def _note(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> None:
+def _note(call: LiveCall, request: calls.ApprovalRequest, answer: Answer) -> None:
     """Record an answer; raise TypeError for another type, since `True` does not say who approved what."""
-    if not isinstance(answer, Grant | Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- a store is the user's code
+    if not isinstance(answer, calls.Grant | calls.Denial):  # pyright: ignore[reportUnnecessaryIsInstance] -- a store is the user's code
         raise TypeError(f"it answered {type(answer).__name__}, which is neither a grant nor a denial")
     call.note_answer({**_recorded(answer), "digest": request.digest, "request_id": request.id})
 
 
-def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalRequest, answer: Grant | Denial) -> None:
+def _use_up(
+    call: LiveCall, before: calls.ApprovalRequest | None, request: calls.ApprovalRequest, answer: Answer
+) -> None:
     """Use up an answer to a request for one call of this process; ApprovalError for one that does not fit."""
-    if isinstance(answer, Grant) and (why := approvals.misfit(answer, request)):
+    if isinstance(answer, calls.Grant) and (why := approvals.misfit(answer, request)):
         raise ApprovalError(request.tool, why)
     if call.run.approvals is not None:  # it lets one call begin, also of other processes
         return
-    if isinstance(answer, Grant) and (why := call.run.use_standing_grant(answer, request)):
+    if isinstance(answer, calls.Grant) and (why := call.run.use_standing_grant(answer, request)):
         raise ApprovalError(request.tool, f"{why}. Ask again")
     word, answer_id = "denied", answer.request_id
-    if isinstance(answer, Grant):  # one that names no request is known by its call in the run
+    if isinstance(answer, calls.Grant):  # one that names no request is known by its call in the run
         by_call = f"{call.run.id}:{answer.call_id}:{answer.digest}"
         word, answer_id = "used", None if answer.standing else answer_id or by_call
     resumed = before.id if before is not None and call.state == "suspended" else None
@@ -424,7 +421,7 @@ def _use_up(call: LiveCall, before: ApprovalRequest | None, request: ApprovalReq
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
 
-async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial) -> approvals.ApprovalEntry | None:
+async def _keep(call: LiveCall, request: calls.ApprovalRequest, answer: Answer) -> approvals.ApprovalEntry | None:
     """Store an answer that did not come from the run's store there; without a store a standing grant holds in the run.
 
     Returns:
@@ -432,12 +429,12 @@ async def _keep(call: LiveCall, request: ApprovalRequest, answer: Grant | Denial
     """
     if call.run.approvals is not None:
         return await call.run.approvals.use(request, answer)
-    if isinstance(answer, Grant) and answer.standing:
+    if isinstance(answer, calls.Grant) and answer.standing:
         call.run.add_standing_grant(answer)
     return None
 
 
-def _recorded(answer: Grant | Denial) -> dict[str, Any]:
+def _recorded(answer: Answer) -> dict[str, Any]:
     data = answer.to_dict()
     is_done = data.get("done") is not None
     for name in ("user_input", "override_args", "done"):  # what a person typed may be a secret; the record has what
@@ -446,14 +443,14 @@ def _recorded(answer: Grant | Denial) -> dict[str, Any]:
     return {**fields, "done": True} if is_done else fields
 
 
-def ask_about(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+def ask_about(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
     """Return the request that asks a person about a call, or names it to a store, and keep it in the call."""
     request = request_for(call, reasons)
     call.update_approval(request=request)
     return request
 
 
-def request_for(call: LiveCall, reasons: list[str]) -> ApprovalRequest:
+def request_for(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
     """Return the request that asks a person about a call, or names it to a store."""
     plan, run = call.plan, call.run
     source = plan.tool.source
@@ -504,7 +501,7 @@ def _followed(call: LiveCall) -> str | None:
     return call.request.id if call.state == "executing" else call.request.begun_by
 
 
-def began_by(call: LiveCall, used: Grant | None) -> ApprovalRequest:
+def began_by(call: LiveCall, used: calls.Grant | None) -> calls.ApprovalRequest:
     """Return the request by which a call began of which its arguments and the grant were kept, if it had one."""
     request = request_for(call, [])
     return request if used is None or used.request_id is None else replace(request, id=used.request_id)
@@ -520,4 +517,4 @@ def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:
         ended: Whether the call is known to have ended, and only its result is not.
     """
     error = call.run.durability.begun.get(call.id, {}).get("failed with")
-    return doubt_reason(error, call.history.mismatch, ended=ended)
+    return calls.doubt_reason(error, call.history.mismatch, ended=ended)

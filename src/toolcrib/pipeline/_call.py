@@ -13,17 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pydantic import BaseModel
 
 from toolcrib import calls
-from toolcrib.calls import (
-    ApprovalRequest,
-    Failed,
-    Grant,
-    KeptResult,
-    Outcome,
-    StoredFields,
-    Suspended,
-    ToolCall,
-    lenient,
-)
+from toolcrib.calls import Failed, KeptResult, Outcome, StoredFields, Suspended, ToolCall, lenient
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
@@ -112,12 +102,12 @@ class Call(Protocol):
         ...
 
     @property
-    def request(self) -> ApprovalRequest | None:
+    def request(self) -> calls.ApprovalRequest | None:
         """The question to a person; None for a call that needed no approval so far."""
         ...
 
     @property
-    def grant(self) -> Grant | None:
+    def grant(self) -> calls.Grant | None:
         """By what it may run; None for a call that needed no approval so far."""
         ...
 
@@ -165,7 +155,7 @@ class Call(Protocol):
         """Return a context manager in which started activities are known to be the call's."""
         ...
 
-    def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
+    def request_about(self, id: str, reason: str, **more: Any) -> calls.ApprovalRequest:
         """Return a request of a gate about the call as it is now.
 
         Args:
@@ -175,7 +165,7 @@ class Call(Protocol):
         """
         ...
 
-    def suspend(self, request: ApprovalRequest) -> Suspended:
+    def suspend(self, request: calls.ApprovalRequest) -> Suspended:
         """Suspend the call by a request, and return that as its outcome."""
         ...
 
@@ -239,9 +229,9 @@ class Approval:
     reasons: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     origins: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=lambda: _NOTHING)
-    request: ApprovalRequest | None = None
+    request: calls.ApprovalRequest | None = None
     waits_for: str = ""
-    grant: Grant | None = None
+    grant: calls.Grant | None = None
     digest: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -261,7 +251,7 @@ class Approval:
             reasons=tuple(data["asks"]),
             metadata=dict(data["ask_metadata"]),
             origins={name: tuple(values) for name, values in data.get("origins", {}).items()},
-            request=None if data.get("request") is None else ApprovalRequest.from_dict(data["request"]),
+            request=None if data.get("request") is None else calls.ApprovalRequest.from_dict(data["request"]),
             waits_for=data.get("waits_for", ""),
         )
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel
 
+from toolcrib import hooks as _hooks
 from toolcrib import schema
 from toolcrib.calls import RawArguments
 from toolcrib.errors import HookError, SchemaError, ToolcribError, exception_of
-from toolcrib.hooks import GateStep, HookSet, Occasion, Shortener
+from toolcrib.hooks import GateStep, HookSet, Occasion
 from toolcrib.pipeline._call import Executor
 from toolcrib.pipeline._run import BodyWrapper, Execute
 from toolcrib.schema import RunContext
@@ -82,7 +83,7 @@ class CompiledTool:
         toolset: Toolset,
         hooks: HookSet | None,
         executor: Executor | None,
-        shortener: Shortener | None = None,
+        shortener: _hooks.Shortener | None = None,
         steps: tuple[GateStep, ...] = (),
     ) -> None:
         tool, self.toolset = entry.tool, toolset

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from toolcrib import approvals
+from toolcrib import hooks as _hooks
 from toolcrib.calls import Outcome, jsonable
 from toolcrib.errors import (
     ApprovalDenied,
@@ -24,7 +25,7 @@ from toolcrib.errors import (
     ToolCancelled,
     exception_of,
 )
-from toolcrib.hooks import GateStep, HookRaised, ModelInput
+from toolcrib.hooks import GateStep, HookRaised
 from toolcrib.pipeline._approve import answered, ask_about, begun_before, is_earlier
 from toolcrib.pipeline._failures import error_shapes, failure
 from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
@@ -164,7 +165,7 @@ async def process_value(call: LiveCall, value: Any, *, live: bool = True) -> Any
             return shown
         shown = await deliver(call, shown)
     if live and call.run.feature_parts:
-        call.run.read(ModelInput("value", shown, call, call.received, call.plan.entry))
+        call.run.read(_hooks.ModelInput("value", shown, call, call.received, call.plan.entry))
     if call.trace is not None:
         call.trace.yielded(shown)
     return shown

@@ -9,9 +9,9 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
 
+from toolcrib import hooks as _hooks
 from toolcrib.calls import Completed, Failed, KeptResult, Outcome
 from toolcrib.errors import HookError
-from toolcrib.hooks import ModelInput
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._failures import tool_failure
@@ -115,7 +115,7 @@ async def _deliver_report(
 
 def _read_report(call: LiveCall, pass_on: Callable[[Any], None], value: Any) -> None:
     if call.run.feature_parts:
-        call.run.read(ModelInput("value", value, call, call.received, call.plan.entry))
+        call.run.read(_hooks.ModelInput("value", value, call, call.received, call.plan.entry))
     pass_on(value)
 
 

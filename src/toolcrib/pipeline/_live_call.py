@@ -13,20 +13,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolcrib import calls, record, schema, tools
-from toolcrib.calls import (
-    ApprovalRequest,
-    Completed,
-    Failed,
-    Grant,
-    Outcome,
-    Suspended,
-    ToolCall,
-    jsonable,
-    lenient,
-    versioned,
-)
+from toolcrib import hooks as _hooks
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, jsonable, lenient, versioned
 from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments
-from toolcrib.hooks import HookSet, ModelInput
+from toolcrib.hooks import HookSet
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
@@ -91,8 +81,8 @@ class LiveCall:
     toolset: Toolset = _part("plan.toolset")
     canonical_arguments: Mapping[str, Any] = _part("args.canonical.values")
     shown_arguments: dict[str, Any] = _part("args.for_display")
-    request: ApprovalRequest | None = _part("approval.request")
-    grant: Grant | None = _part("approval.grant")
+    request: calls.ApprovalRequest | None = _part("approval.request")
+    grant: calls.Grant | None = _part("approval.grant")
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -255,7 +245,7 @@ class LiveCall:
     def hook_failure(self, kind: str, hook: object, raised: BaseException) -> Failed:
         return hook_failure(self, kind, hook, raised)
 
-    def request_about(self, id: str, reason: str, **more: Any) -> ApprovalRequest:
+    def request_about(self, id: str, reason: str, **more: Any) -> calls.ApprovalRequest:
         run = self.run
         shown = {
             name: value if str(name).startswith(calls.APPROVER_RULES) else self.hide(value)
@@ -275,7 +265,7 @@ class LiveCall:
             "metadata": shown,
             "origins": self._hidden_origins(more.get("origins", ())),
         }
-        return ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **fields)
+        return calls.ApprovalRequest(id=id, tool=self.name, reason=self.hide(reason), **fields)
 
     # --- its arguments
 
@@ -348,7 +338,7 @@ class LiveCall:
             run.revealed, report, ask, run, self.trace,
         )  # fmt: skip
 
-    async def ask(self, request: ApprovalRequest) -> Any:
+    async def ask(self, request: calls.ApprovalRequest) -> Any:
         """Ask the run's approver something else than the call itself, for its tool."""
         return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
 
@@ -424,7 +414,7 @@ class LiveCall:
             self.update_execution(delivered=delivered)
         return self
 
-    def suspend(self, request: ApprovalRequest) -> Suspended:
+    def suspend(self, request: calls.ApprovalRequest) -> Suspended:
         """Move to `suspended`: a person has to be asked by a request."""
         self.update_approval(request=request)
         if self.trace is not None:
@@ -456,7 +446,7 @@ class LiveCall:
                 return  # the sentence of this package
             case _:
                 origin, value = ("refusal" if self.error is None else "error"), outcome.text()
-        self.run.read(ModelInput(origin, value, self, self.received, self.plan.entry))
+        self.run.read(_hooks.ModelInput(origin, value, self, self.received, self.plan.entry))
 
     def to_dict(self) -> dict[str, Any]:
         if not self.begun:

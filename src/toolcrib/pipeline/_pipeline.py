@@ -13,8 +13,9 @@ from typing import Any, Never, TypeAlias, overload
 
 from typing_extensions import TypeIs
 
+from toolcrib import calls
 from toolcrib._run_sync import run_sync
-from toolcrib.calls import Completed, Denial, Failed, Grant, Outcome, Suspended, ToolCall, Yielded
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, Yielded
 from toolcrib.errors import (
     ApprovalError,
     CallStateError,
@@ -38,6 +39,7 @@ from toolcrib.pipeline._admit import (
     require_fitting_edit,
     restored_call,
 )
+from toolcrib.pipeline._approve import Answer
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
@@ -85,7 +87,7 @@ class Pipeline(PipelineTools):
         call: ToolCall | Stored,
         run: Run | None = None,
         *,
-        grant: Grant | Denial | None = None,
+        grant: calls.Grant | calls.Denial | None = None,
         **unknown: Never,
     ) -> Outcome:
         """Run a call from its arguments to its outcome.
@@ -100,7 +102,7 @@ class Pipeline(PipelineTools):
             TypeError: An option is unknown; it may be one of the run: `run=Run(approver=...)`.
         """
         if unknown:
-            refuse_unknown_options("pipeline.run()", unknown, {"run": Run.__name__, "grant": Grant.__name__}, {})
+            refuse_unknown_options("pipeline.run()", unknown, {"run": Run.__name__, "grant": calls.Grant.__name__}, {})
         if type(call) is ToolCall:
             admitted: Any = self._arrived(call, Run() if run is None else run)
             if type(admitted) is LiveCall:
@@ -121,7 +123,7 @@ class Pipeline(PipelineTools):
         call: ToolCall | Stored,
         run: Run | None = None,
         *,
-        grant: Grant | Denial | None = None,
+        grant: calls.Grant | calls.Denial | None = None,
         **unknown: Never,
     ) -> Outcome:
         """Run a call as `run` does, from plain code; RuntimeError where an event loop runs already."""
@@ -129,7 +131,7 @@ class Pipeline(PipelineTools):
 
     @overload
     def stream(
-        self, call: ToolCall | Stored, run: Run | None = None, *, grant: Grant | Denial | None = None
+        self, call: ToolCall | Stored, run: Run | None = None, *, grant: calls.Grant | calls.Denial | None = None
     ) -> AsyncGenerator[Yielded | Outcome, None]: ...
     @overload
     def stream(
@@ -137,7 +139,7 @@ class Pipeline(PipelineTools):
         call: ToolCall | Stored,
         run: Run | None = None,
         *,
-        grant: Grant | Denial | None = None,
+        grant: calls.Grant | calls.Denial | None = None,
         ended: Callable[[Outcome], None],
     ) -> AsyncGenerator[Any, None]: ...
     async def stream(
@@ -145,7 +147,7 @@ class Pipeline(PipelineTools):
         call: ToolCall | Stored,
         run: Run | None = None,
         *,
-        grant: Grant | Denial | None = None,
+        grant: calls.Grant | calls.Denial | None = None,
         ended: Callable[[Outcome], None] | None = None,
     ) -> AsyncGenerator[Any, None]:
         """Yield each value of a streaming tool as it comes, as `Yielded`, and at the end the outcome.
@@ -217,7 +219,7 @@ class Pipeline(PipelineTools):
         call: ToolCall | Stored,
         run: Run | None = None,
         *,
-        grant: Grant | Denial | None = None,
+        grant: calls.Grant | calls.Denial | None = None,
         hooks: HookSet | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> Call | Outcome:
@@ -292,9 +294,9 @@ class Pipeline(PipelineTools):
         state: Stored | ToolCall,
         run: Run | None = None,
         *,
-        grant: Grant | Denial | None = None,
+        grant: calls.Grant | calls.Denial | None = None,
         begun: int = 1,
-        used: Grant | None = None,
+        used: calls.Grant | None = None,
     ) -> Call | Outcome:
         """Recover a call that was stored: availability, limits and approval are asked again, hooks are not.
 
@@ -328,7 +330,7 @@ class Pipeline(PipelineTools):
             return await self._recover(state, run, grant, begun, used)
 
     async def _recover(
-        self, state: Stored | ToolCall, run: Run, grant: Grant | Denial | None, begun: int, used: Grant | None
+        self, state: Stored | ToolCall, run: Run, grant: Answer | None, begun: int, used: calls.Grant | None
     ) -> Call | Outcome:
         name, call_id = ids_of(state)
         self.check_answer(name, grant, state, run)
@@ -339,7 +341,11 @@ class Pipeline(PipelineTools):
         return await recover_call(LiveCall(received, plan, run, trace), state, grant, begun, used)
 
     def check_answer(
-        self, name: str, answer: Grant | Denial | None, state: Stored | ToolCall | None = None, run: Run | None = None
+        self,
+        name: str,
+        answer: calls.Grant | calls.Denial | None,
+        state: Stored | ToolCall | None = None,
+        run: Run | None = None,
     ) -> None:
         """Check that an answer is one, and what it gives: the result of a call in doubt, or other arguments.
 
@@ -356,7 +362,12 @@ class Pipeline(PipelineTools):
         """
         plan = self._plan(name)
         check_answer(plan, name, answer)
-        if plan is not None and state is not None and isinstance(answer, Grant) and answer.override_args is not None:
+        if (
+            plan is not None
+            and state is not None
+            and isinstance(answer, calls.Grant)
+            and answer.override_args is not None
+        ):
             require_fitting_edit(plan, state, Run() if run is None else run, answer)
 
     # --- execute: step 6

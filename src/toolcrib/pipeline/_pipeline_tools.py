@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from toolcrib import record
-from toolcrib.calls import ApprovalRequest, ToolCall
+from toolcrib import calls, record
+from toolcrib.calls import ToolCall
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import GateStep, HookSet, require_hooks
 from toolcrib.pipeline._call import Executor
@@ -89,7 +89,7 @@ class PipelineTools:
             raise UnknownTool(name, tuple(self.toolset.entries))
         return steps_between(plan, Run() if run is None else run)
 
-    def is_current(self, request: ApprovalRequest) -> bool:
+    def is_current(self, request: calls.ApprovalRequest) -> bool:
         """Return whether a request is about the tool as it is now; a tool that is gone has not changed."""
         plan = self._plan(request.tool)
         return plan is None or plan.definition == request.definition

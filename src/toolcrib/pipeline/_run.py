@@ -12,21 +12,11 @@ from types import MappingProxyType
 from typing import Any, Final, Never, NoReturn, TypeAlias, cast
 
 from toolcrib import approvals as _approvals
-from toolcrib import record, schema, tools
-from toolcrib.calls import MODEL, Denial, Grant
+from toolcrib import calls, record, schema, tools
+from toolcrib import hooks as _hooks
+from toolcrib.calls import MODEL
 from toolcrib.errors import explain_missing, refuse_unknown_options
-from toolcrib.hooks import (
-    DeliveryLike,
-    DeliveryStep,
-    Feature,
-    FeatureParts,
-    GateLike,
-    GateStep,
-    ambient,
-    delivery_steps,
-    feature_parts,
-    gate_steps,
-)
+from toolcrib.hooks import GateLike, GateStep, ambient, gate_steps
 from toolcrib.pipeline._run_options import (
     DEFAULT_CHANNEL,
     DEFAULT_DURABILITY,
@@ -103,8 +93,8 @@ class Run(RunState):
     sinks: tuple[record.Sink, ...]
     available: frozenset[str] | None
     gates: Sequence[GateLike]
-    deliveries: Sequence[DeliveryLike]
-    features: Sequence[Feature]
+    deliveries: Sequence[_hooks.DeliveryLike]
+    features: Sequence[_hooks.Feature]
     channel: Channel
     durability: Durability
     compiled_gates: tuple[GateStep, ...] | None
@@ -112,8 +102,8 @@ class Run(RunState):
     wants_ctx: bool
     wrappers: tuple[BodyWrapper, ...]
     gate_steps: tuple[GateStep, ...]
-    delivery_steps: tuple[DeliveryStep, ...]
-    feature_parts: tuple[FeatureParts, ...]
+    delivery_steps: tuple[_hooks.DeliveryStep, ...]
+    feature_parts: tuple[_hooks.FeatureParts, ...]
 
     def __init__(
         self,
@@ -128,8 +118,8 @@ class Run(RunState):
         sinks: Iterable[record.Sink] = (),
         available: frozenset[str] | None = None,
         gates: Sequence[GateLike] = (),
-        deliveries: Sequence[DeliveryLike] = (),
-        features: Sequence[Feature] = (),
+        deliveries: Sequence[_hooks.DeliveryLike] = (),
+        features: Sequence[_hooks.Feature] = (),
         channel: Channel = DEFAULT_CHANNEL,
         durability: Durability = DEFAULT_DURABILITY,
         **moved: Never,
@@ -176,8 +166,8 @@ class Run(RunState):
             if isinstance(values, Iterator):  # which could be read but once
                 setattr(self, name, tuple(cast("Iterator[Any]", values)))
         self.gate_steps = gate_steps("Run", self.gates) if self.gates else ()
-        self.delivery_steps = delivery_steps("Run", self.deliveries) if self.deliveries else ()
-        self.feature_parts = feature_parts("Run", self.features) if self.features else ()
+        self.delivery_steps = _hooks.delivery_steps("Run", self.deliveries) if self.deliveries else ()
+        self.feature_parts = _hooks.feature_parts("Run", self.features) if self.features else ()
         self.delivery_steps += tuple(step for parts in self.feature_parts for step in parts.deliveries)
         self.wants_ctx = self.wants_ctx or bool(self.gate_steps)
         self.begin_steps = None
@@ -371,7 +361,7 @@ def require_run(run: object) -> None:
     if not isinstance(run, Run):
         mend = "run=Run(limits=CallLimits(...))" if isinstance(run, CallLimits) else "run=Run(principal='ann')"
         items = cast("Iterable[object]", run if isinstance(run, list | tuple) else (run,))
-        if any(isinstance(item, Grant | Denial) for item in items):
+        if any(isinstance(item, calls.Grant | calls.Denial) for item in items):
             mend = "run=Run(principal='ann'); answers are given by name, as in grants=[grant] or denials=[denial]"
         raise TypeError(f"`run` is {run!r:.80}; give a run, as in {mend}")
 

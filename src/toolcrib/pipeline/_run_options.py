@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from toolcrib import approvals as _approvals
-from toolcrib import schema
+from toolcrib import schema, toolsets
 from toolcrib._numbers import require_number, require_seconds
 from toolcrib._short_repr import ShortRepr
 from toolcrib.calls import MODEL, Access, ResultReader
 from toolcrib.errors import explain_options
 from toolcrib.hooks import target_name
-from toolcrib.toolsets import Selectable, is_pattern
+from toolcrib.toolsets import is_pattern
 
 P = TypeVar("P", "Channel", "Durability")
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -108,7 +108,7 @@ class Requirement:
 
 
 @explain_options()
-def must_call(tool: Selectable, *, before_finish: bool = True) -> Requirement:
+def must_call(tool: toolsets.Selectable, *, before_finish: bool = True) -> Requirement:
     """Require that a tool completes in a run: `CallLimits(requirements=[must_call("save")])`; or give its selector."""
     return Requirement(target_name(tool), before_finish)
 

@@ -9,9 +9,11 @@ from random import Random
 from typing import Any, Final
 
 from toolcrib import approvals as _approvals
-from toolcrib.calls import ApprovalRequest, Grant, GrantUse, StoredFields, versioned
+from toolcrib import calls as _calls
+from toolcrib import hooks as _hooks
+from toolcrib.calls import StoredFields, versioned
 from toolcrib.errors import LimitReached
-from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
+from toolcrib.hooks import GateStep
 from toolcrib.pipeline._run_options import CallLimits, Channel, Requirement
 
 _MOST_HEARD = 100
@@ -39,10 +41,10 @@ class SharedState:
     completed: set[str]
     used: set[str]
     earlier_ids: set[str]
-    grant_uses: dict[str, GrantUse]
-    features: dict[str, FeatureState]
+    grant_uses: dict[str, _calls.GrantUse]
+    features: dict[str, _hooks.FeatureState]
     stored_features: dict[str, Mapping[str, Any]]
-    grants: tuple[Grant, ...] = ()
+    grants: tuple[_calls.Grant, ...] = ()
     heard: tuple[str, ...] = ()
     slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
@@ -77,7 +79,7 @@ class RunState:
     __slots__ = ("_state",)
     limits: CallLimits | None
     channel: Channel
-    feature_parts: tuple[FeatureParts, ...]
+    feature_parts: tuple[_hooks.FeatureParts, ...]
     _state: SharedState
 
     @property
@@ -200,20 +202,20 @@ class RunState:
         """The gates of its features."""
         return tuple(step for parts in self.feature_parts for step in parts.gates)
 
-    def feature(self, name: str) -> FeatureState | None:
+    def feature(self, name: str) -> _hooks.FeatureState | None:
         """Return the state of a feature in the run, by the feature's name; None for a run without it."""
         return next((self._feature_state(parts) for parts in self.feature_parts if parts.name == name), None)
 
-    def _feature_state(self, parts: FeatureParts) -> FeatureState:
+    def _feature_state(self, parts: _hooks.FeatureParts) -> _hooks.FeatureState:
         states = self._state.features
         if parts.name not in states:
             states.setdefault(parts.name, parts.open(self.run))  # of two threads the first one's is used by both
         return states[parts.name]
 
-    def _feature_states(self) -> Iterator[FeatureState]:
+    def _feature_states(self) -> Iterator[_hooks.FeatureState]:
         return map(self._feature_state, self.feature_parts)
 
-    def read(self, value: ModelInput) -> None:
+    def read(self, value: _hooks.ModelInput) -> None:
         """Read a value that a model or a program is about to read into the features."""
         for state in self._feature_states():
             state.read(value, self)
@@ -237,7 +239,7 @@ class RunState:
         if self.channel.record_words:
             self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
         if self.feature_parts:
-            self.read(ModelInput("user", text))
+            self.read(_hooks.ModelInput("user", text))
 
     def drain_user_messages(self) -> tuple[str, ...]:
         """Return the user's texts since the last call of this method, for a record: the last hundred."""
@@ -246,25 +248,25 @@ class RunState:
 
     # --- grants, and what is used once
 
-    def standing_grant(self, request: ApprovalRequest) -> Grant | None:
+    def standing_grant(self, request: _calls.ApprovalRequest) -> _calls.Grant | None:
         """Return a standing grant that was given in the run and fits a request."""
         fitting = (grant for grant in self._state.grants if not _approvals.misfit(grant, request))
         return next((grant for grant in fitting if not self._limit_reached(grant, request)), None)
 
-    def use_standing_grant(self, grant: Grant, request: ApprovalRequest) -> str:
+    def use_standing_grant(self, grant: _calls.Grant, request: _calls.ApprovalRequest) -> str:
         """Count a call of the run that begins by a standing grant; return why that covers no more of them, if so."""
         why = self._limit_reached(grant, request)
         if not why and grant.is_limited and grant.request_id is not None:
-            use = self._state.grant_uses.get(grant.request_id, GrantUse())
+            use = self._state.grant_uses.get(grant.request_id, _calls.GrantUse())
             self._state.grant_uses[grant.request_id] = grant.used_by(request, use)
         return why
 
-    def _limit_reached(self, grant: Grant, request: ApprovalRequest) -> str:
+    def _limit_reached(self, grant: _calls.Grant, request: _calls.ApprovalRequest) -> str:
         if not grant.is_limited:
             return ""
-        return grant.limit_reached(request, self._state.grant_uses.get(grant.request_id or "", GrantUse()))
+        return grant.limit_reached(request, self._state.grant_uses.get(grant.request_id or "", _calls.GrantUse()))
 
-    def add_standing_grant(self, grant: Grant) -> None:
+    def add_standing_grant(self, grant: _calls.Grant) -> None:
         """Keep a standing grant for the rest of the run."""
         if grant not in self._state.grants:
             self._state.grants = (*self._state.grants, grant)

@@ -10,8 +10,8 @@ from typing import Any, cast, get_args, get_origin
 
 from pydantic import TypeAdapter
 
+from toolcrib import jsonschema
 from toolcrib.errors import SchemaError
-from toolcrib.jsonschema import well_formed
 from toolcrib.schema._json_schema import SchemaGenerator, tidy
 from toolcrib.schema._model import no_read_only_warning, one_sentence
 from toolcrib.schema._typed_dicts import modern
@@ -52,7 +52,7 @@ def return_schema_of(tool: str, annotation: Any, chosen: Any) -> dict[str, Any] 
         SchemaError: `chosen` is a type that has no schema.
     """
     if isinstance(chosen, Mapping):
-        return dict(well_formed(tool, cast("Mapping[str, Any]", chosen)).schema)
+        return dict(jsonschema.well_formed(tool, cast("Mapping[str, Any]", chosen)).schema)
     wanted = annotation if chosen is None else chosen
     try:
         if wanted in _SILENT:

@@ -12,22 +12,25 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
+from toolcrib import jsonschema
 from toolcrib.errors import SchemaError
-from toolcrib.jsonschema import arguments_schema, check_nesting, satisfiable, schema_texts, well_formed
+from toolcrib.jsonschema import check_nesting, schema_texts
 from toolcrib.schema._docstring import documented_shape, first_paragraph, one_line
 from toolcrib.schema._function import Function
 from toolcrib.schema._input_spec import InputSpec
 from toolcrib.schema._marked_secrets import MarkedSecrets
 from toolcrib.schema._markers import is_field
 from toolcrib.schema._model import Check, model_of_schema, parameters_of_schema, with_properties_as_dicts
+from toolcrib.schema._parameters import Resolved
 from toolcrib.schema._returns import return_schema_of, type_title
-from toolcrib.schema._signature import signature_text
+from toolcrib.schema._signature import has_default, signature_text
 from toolcrib.schema._stub import StubSource, stub_signature, stub_text
 from toolcrib.schema._stub_types import StubTypes, camel
 from toolcrib.schema._table_type import table_names
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SILENT = ("builtins", "toolcrib")
+_NEVER_SECRET = (str, int, float, bool)  # types without a mark of their own
 _DEEPEST = 4  # types inside of types
 _LONGEST = 100  # values of one enum, keys of one type
 
@@ -127,8 +130,8 @@ class ToolSpec(InputSpec):
             TypeError: The function does not take an argument that the schema describes.
         """
         check_nesting(name, [parameters, returns])
-        repaired = well_formed(name, parameters)
-        parameters = satisfiable(name, arguments_schema(name, repaired.schema))
+        repaired = jsonschema.well_formed(name, parameters)
+        parameters = jsonschema.satisfiable(name, jsonschema.arguments_schema(name, repaired.schema))
         kinds: Any = parameters.get("type")
         if isinstance(kinds, list) and "object" in kinds:
             parameters = {**parameters, "type": "object"}
@@ -251,7 +254,9 @@ class ToolSpec(InputSpec):
             return signature_text(self.name, self._shown, frozenset(), untyped, inspect.Signature.empty)
 
     def _secret_arguments(self) -> frozenset[str]:
-        """Return the parameters with something secret in them; all of them when the types cannot be described."""
+        """Return the parameters whose default is secret; all of them when the types cannot be described."""
+        if not any(map(_may_have_secret_default, self._shown)):
+            return frozenset()  # without the model of the arguments, which takes long to make
         try:
             inputs = self._input_model()
             return frozenset(inputs.renamed.get(name, name) for name in inputs.secrets)
@@ -290,6 +295,10 @@ class ToolSpec(InputSpec):
         types = StubTypes()
         self.stub(docs=docs, types=types)
         return types.render(docs=docs)
+
+
+def _may_have_secret_default(parameter: Resolved) -> bool:
+    return has_default(parameter) and (is_field(parameter.default) or parameter.annotation not in _NEVER_SECRET)
 
 
 def _annotation_texts(annotation: Any, names: Mapping[str, Any], depth: int = 0) -> Iterator[str]:

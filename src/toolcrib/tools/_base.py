@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolcrib.calls import ApprovalRequest, Consent
+from toolcrib import calls
 from toolcrib.schema import RunContext
 
 
@@ -62,7 +62,7 @@ class BaseTool:
         """
         return self.get_approval_metadata()
 
-    async def get_settler(self, request: ApprovalRequest) -> str | None:
+    async def get_settler(self, request: calls.ApprovalRequest) -> str | None:
         """Return who has settled by other means what a suspended call waited for; None while its request is open.
 
         Asked when the call comes back, and no policy asks about it any more. The name is that of the call's approver.
@@ -74,7 +74,7 @@ class BaseTool:
         """True if `get_consent` is asked at all."""
         return type(self).get_consent is not BaseTool.get_consent
 
-    def get_consent(self, ctx: RunContext[Any]) -> Consent | Awaitable[Consent | None] | None:
+    def get_consent(self, ctx: RunContext[Any]) -> calls.Consent | Awaitable[calls.Consent | None] | None:
         """Return the consent that the principal must give elsewhere before the tool can act for them; None for none.
 
         The call is suspended until this returns None: no approval takes its place. Sync or async.

@@ -9,9 +9,8 @@ from enum import StrEnum
 from inspect import isroutine
 from typing import Any, TypeAlias, TypedDict
 
-from toolcrib import approvals
+from toolcrib import approvals, calls
 from toolcrib._numbers import require_numbers
-from toolcrib.calls import number_of
 from toolcrib.errors import OptionKinds, explain_options, refuse_unknown_options
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import (
@@ -58,7 +57,7 @@ class Cost:
             ValueError: It is not a number from 0 on.
         """
         amount: Any = self.amount(arguments) if callable(self.amount) else self.amount
-        number = number_of(str(amount) if isinstance(amount, Decimal) else amount)
+        number = calls.number_of(str(amount) if isinstance(amount, Decimal) else amount)
         if number is None or number < 0:
             raise ValueError(f"a cost must be a number from 0 on, and not {amount!r:.40}")
         return number

@@ -19,10 +19,11 @@ from typing import (
 )
 
 import toolcrib.formats as formats  # its names are loaded when a format is asked for
+from toolcrib import toolsets
 from toolcrib.errors import UnknownTool, refuse_unknown_options
 from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import define, offered_names
-from toolcrib.toolsets._select import Definition, ToolAvailability, names_of
+from toolcrib.toolsets._names import names_of
 
 if TYPE_CHECKING:
     from toolcrib.formats import FormatName, MistralTool, OpenAITool, ProviderOptions, Refused
@@ -80,21 +81,25 @@ class DefinitionsOf:
     @overload
     def __call__(
         self,
-        available: ToolAvailability | None = None,
+        available: toolsets.ToolAvailability | None = None,
         *,
         describe: Mapping[Any, str] | None = None,
         revealed: Iterable[str] = (),
-    ) -> list[Definition]: ...
+    ) -> list[toolsets.Definition]: ...
 
     @overload
     def __call__(
-        self, available: ToolAvailability | None = None, *, format: Literal["openai"], **how: Unpack[DefinitionKeywords]
+        self,
+        available: toolsets.ToolAvailability | None = None,
+        *,
+        format: Literal["openai"],
+        **how: Unpack[DefinitionKeywords],
     ) -> list[OpenAITool]: ...
 
     @overload
     def __call__(
         self,
-        available: ToolAvailability | None = None,
+        available: toolsets.ToolAvailability | None = None,
         *,
         format: Literal["mistral"],
         **how: Unpack[DefinitionKeywords],
@@ -102,12 +107,16 @@ class DefinitionsOf:
 
     @overload
     def __call__(
-        self, available: ToolAvailability | None = None, *, format: FormatName, **how: Unpack[DefinitionKeywords]
+        self,
+        available: toolsets.ToolAvailability | None = None,
+        *,
+        format: FormatName,
+        **how: Unpack[DefinitionKeywords],
     ) -> list[Any]: ...
 
     def __call__(
         self,
-        available: ToolAvailability | None = None,
+        available: toolsets.ToolAvailability | None = None,
         *,
         format: FormatName | None = None,
         **how: Unpack[DefinitionKeywords],
@@ -146,7 +155,7 @@ class Definitions:
 
 
 def _offered(
-    entries: Mapping[str, ToolEntry], available: ToolAvailability | None, how: DefinitionKeywords
+    entries: Mapping[str, ToolEntry], available: toolsets.ToolAvailability | None, how: DefinitionKeywords
 ) -> list[ToolEntry]:
     """Return the entries that are offered, with the descriptions and options of this request."""
     offered = offered_names(entries, available)

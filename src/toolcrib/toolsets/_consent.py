@@ -10,8 +10,8 @@ from inspect import isawaitable
 from typing import Any
 from uuid import uuid4
 
-from toolcrib import approvals, schema
-from toolcrib.calls import ApprovalRequest, Consent, Denial, Failed, Grant, Outcome, Rejected
+from toolcrib import approvals, calls, schema
+from toolcrib.calls import Failed, Outcome, Rejected
 from toolcrib.errors import ApprovalError
 from toolcrib.hooks import WITH_ARGUMENTS, GateStep, refused_by
 from toolcrib.tools import BaseTool
@@ -33,13 +33,13 @@ class _Consents:
     async def check(self, call: Any) -> Outcome | None:
         """Return the outcome of a call whose consent is missing; None where it may go on."""
         lacking = await self._lacking(call)
-        if not isinstance(lacking, Consent):
+        if not isinstance(lacking, calls.Consent):
             return lacking
         request, run = _request(call, lacking), call.run
         try:
             if run.approver is not None:
                 answer: Any = await approvals.answer_of(run.approver, request)
-                if isinstance(answer, Denial):
+                if isinstance(answer, calls.Denial):
                     return _refused(call, request, answer)
                 if await self._lacking(call) is None:
                     return None
@@ -53,7 +53,7 @@ class _Consents:
             return call.hook_failure("approval", run.approvals or run.approver, error)
         return call.suspend(request)
 
-    async def resume(self, call: Any, given_answer: Grant | Denial | None) -> Outcome | None:
+    async def resume(self, call: Any, given_answer: calls.Grant | calls.Denial | None) -> Outcome | None:
         """Ask a call that was suspended for want of consent again; None, once, where nothing is lacking any more."""
         request, run = call.request, call.run
         try:
@@ -64,10 +64,10 @@ class _Consents:
                     raise ApprovalError(request.tool, _WENT_ON)
                 answer = None if isinstance(found, approvals.ApprovalEntry) else found
                 stored = answer is not None
-            if isinstance(answer, Denial):
+            if isinstance(answer, calls.Denial):
                 return await _used(call, request, answer, stored=stored) or _refused(call, request, answer)
             lacking = await self._lacking(call)
-            if isinstance(lacking, Consent):
+            if isinstance(lacking, calls.Consent):
                 if answer is None:
                     return call.suspend(request)
                 await _used(call, request, answer, stored=stored)
@@ -80,7 +80,7 @@ class _Consents:
         except BaseException as error:  # the store is the user's code; a gate that fails is shut
             return call.hook_failure("approval", run.approvals, error)
 
-    async def _lacking(self, call: Any) -> Consent | Failed | None:
+    async def _lacking(self, call: Any) -> calls.Consent | Failed | None:
         if call.ctx is None:
             return None
         try:
@@ -91,33 +91,35 @@ class _Consents:
             return call.hook_failure("method", "get_consent", error)
 
 
-def _request(call: Any, lacking: Consent) -> ApprovalRequest:
+def _request(call: Any, lacking: calls.Consent) -> calls.ApprovalRequest:
     """Return the request; its digest is that of no question about approval, so that no answer serves for both."""
     digest = schema.digest("consent", {"call": call.digest, "reason": lacking.reason})
     return call.request_about(f"ask_{uuid4().hex}", lacking.reason, digest=digest, consent=lacking)
 
 
-async def _used(call: Any, request: ApprovalRequest, answer: Grant | Denial, *, stored: bool = False) -> Failed | None:
+async def _used(
+    call: Any, request: calls.ApprovalRequest, answer: calls.Grant | calls.Denial, *, stored: bool = False
+) -> Failed | None:
     """Use up a request: of all copies of its call, in all processes with the same store, one goes on."""
     run = call.run
     if run.approvals is not None:
-        used = request.grant(_BY_CONSENT) if isinstance(answer, Grant) and not stored else answer
+        used = request.grant(_BY_CONSENT) if isinstance(answer, calls.Grant) and not stored else answer
         began = None if stored else await run.approvals.use(request, used)
-        if began is None and isinstance(used, Grant):
+        if began is None and isinstance(used, calls.Grant):
             began = await run.approvals.begin(request, used)
         if began is not None:
             raise ApprovalError(request.tool, _WENT_ON)
-        if isinstance(used, Grant):
+        if isinstance(used, calls.Grant):
             await run.approvals.end(request, used)
     else:
         earlier = approvals.used_answers.add(request.id, "used")
         if earlier is not None:
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
     noted = {"tool": request.tool, "call_id": call.id, "approver": answer.by, "request_id": request.id}
-    call.note_answer({"kind": "grant" if isinstance(answer, Grant) else "denial", **noted})
+    call.note_answer({"kind": "grant" if isinstance(answer, calls.Grant) else "denial", **noted})
     return None
 
 
-def _refused(call: Any, request: ApprovalRequest, answer: Denial) -> Rejected:
+def _refused(call: Any, request: calls.ApprovalRequest, answer: calls.Denial) -> Rejected:
     by = "" if answer.by in ("host", "deny_all") else f" by {answer.by}"
     return Rejected(request.tool, call.id, answer.message or f"`{request.tool}` was denied{by}", "user")

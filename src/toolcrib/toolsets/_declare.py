@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
+from toolcrib import toolsets
 from toolcrib.tools import BaseTool, Tool, as_tool
-from toolcrib.toolsets._select import Group, Selector
 from toolcrib.toolsets._sources import ToolSource
 
 X = TypeVar("X")
@@ -23,11 +23,11 @@ class Member(Generic[X]):
     def __init__(self, item: X, *, off: bool = False) -> None:
         self.item, self.off = item, off
 
-    def __get__(self, toolset: object, owner: type) -> Selector[X]:
+    def __get__(self, toolset: object, owner: type) -> toolsets.Selector[X]:
         if isinstance(self.item, ToolSource):
             raise AttributeError("its tools are known only when a run opens; select them by name")
         member = as_tool(self.item)
-        return Selector(member.name, member, self.item)
+        return toolsets.Selector(member.name, member, self.item)
 
 
 class NestedMember:
@@ -38,11 +38,11 @@ class NestedMember:
     def __init__(self, item: Any, *, off: bool = False) -> None:
         self.item, self.off = item, off
 
-    def __get__(self, toolset: object, owner: type) -> Group:
+    def __get__(self, toolset: object, owner: type) -> toolsets.Group:
         names = tuple(part.name for part in self.item.all())
         cls: Any = self.item if isinstance(self.item, type) else type(self.item)
         members = {name: getattr(cls, name) for name, part in cls.declared() if not isinstance(part.item, ToolSource)}
-        return Group(names, MappingProxyType(members))
+        return toolsets.Group(names, MappingProxyType(members))
 
 
 AnyMember: TypeAlias = Member[Any] | NestedMember

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from toolcrib import approvals as _approvals
+from toolcrib import hooks as _hooks
 from toolcrib import results as _results
 from toolcrib.formats import NO_OPTIONS, ProviderOptions
 from toolcrib.hooks import (
-    DeliveryLike,
-    DeliveryStep,
     GateLike,
     GateStep,
     HookSet,
     PerValue,
-    delivery_steps,
     gate_steps,
     refuse_argument_names,
     require_parameters,
@@ -105,7 +103,7 @@ class ToolEntry:
     scopes: frozenset[str] = frozenset()
     identities: tuple[str, ...] = ()
     gates: tuple[GateStep, ...] = ()
-    deliveries: tuple[DeliveryStep, ...] = ()
+    deliveries: tuple[_hooks.DeliveryStep, ...] = ()
 
     @property
     def may_ask(self) -> bool:
@@ -157,9 +155,9 @@ class ToolEntry:
         """Return the entry with gates that are asked before those it has; raises what `gate_steps` does."""
         return replace(self, gates=(*gate_steps(f"`{self.name}`", gates), *self.gates))
 
-    def with_deliveries(self, deliveries: Iterable[DeliveryLike]) -> ToolEntry:
+    def with_deliveries(self, deliveries: Iterable[_hooks.DeliveryLike]) -> ToolEntry:
         """Return the entry with deliveries after those it has; raises what `delivery_steps` does."""
-        return replace(self, deliveries=(*self.deliveries, *delivery_steps(f"`{self.name}`", deliveries)))
+        return replace(self, deliveries=(*self.deliveries, *_hooks.delivery_steps(f"`{self.name}`", deliveries)))
 
     def with_identity(self, text: str) -> ToolEntry:
         """Return the entry with one more text that tells what is behind the tool from others."""

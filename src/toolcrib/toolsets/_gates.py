@@ -7,9 +7,10 @@ from inspect import isawaitable
 from typing import Any
 
 from toolcrib import approvals, calls, results
+from toolcrib import hooks as _hooks
 from toolcrib.calls import Failed, KeptResult
 from toolcrib.errors import InsufficientScope, NotAvailable
-from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, Shortener, refused_by
+from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, refused_by
 from toolcrib.toolsets._consent import consent_step
 from toolcrib.toolsets._entry import Availability, ToolEntry, label_of
 
@@ -73,7 +74,7 @@ class _Approval:
         return calls.Ask(answer if isinstance(answer, str) else "") if answer else None
 
 
-def shortener_of(entry: ToolEntry, toolset: Iterable[ToolEntry]) -> Shortener | None:
+def shortener_of(entry: ToolEntry, toolset: Iterable[ToolEntry]) -> _hooks.Shortener | None:
     """Return the shortener of a tool's results; None where they are cut.
 
     Args:

@@ -8,13 +8,13 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 from toolcrib import results as _results
+from toolcrib import toolsets
 from toolcrib.errors import DuplicateNameError, ToolConstraintError
 from toolcrib.hooks import GateStep, GlobalHooks, HookSet
 from toolcrib.schema import RunContext
 from toolcrib.tools import Tool, require_own_object
 from toolcrib.toolsets._entry import Availability, ToolEntry, steps_after, steps_before
 from toolcrib.toolsets._names import check_gates, require_same_gates
-from toolcrib.toolsets._select import Definition, ToolAvailability
 
 Change: TypeAlias = Callable[[Iterable[ToolEntry]], Iterable[ToolEntry]]
 
@@ -73,16 +73,16 @@ def listed(tools: object) -> Iterable[Any]:
     raise TypeError(f"{tools!r} is not a list of tools; {mend}")
 
 
-def define(entry: ToolEntry, description: str | None = None) -> Definition:
+def define(entry: ToolEntry, description: str | None = None) -> toolsets.Definition:
     """Return the definition of an entry for models."""
     text = entry.description if description is None else description
-    return Definition(entry.name, text, entry.parameters, entry.return_schema)
+    return toolsets.Definition(entry.name, text, entry.parameters, entry.return_schema)
 
 
-def offered_names(entries: Mapping[str, ToolEntry], available: ToolAvailability | None) -> frozenset[str]:
+def offered_names(entries: Mapping[str, ToolEntry], available: toolsets.ToolAvailability | None) -> frozenset[str]:
     """Return the names that an availability comes to; ToolConstraintError for one that no entry has."""
-    choice = available or ToolAvailability()
-    if not isinstance(cast("object", choice), ToolAvailability):
+    choice = available or toolsets.ToolAvailability()
+    if not isinstance(cast("object", choice), toolsets.ToolAvailability):
         raise TypeError(
             f"say what is available as in ToolAvailability.only('name'), and not as {choice!r:.40}; what else "
             "there is to give is given by name, as in definitions(format='openai') or decode(..., run=run)"

@@ -7,8 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from toolcrib import toolsets
 from toolcrib.errors import ToolConstraintError, nearest
-from toolcrib.hooks import GateStep, refused_by
+from toolcrib.hooks import GateStep, refused_by, target_name
 from toolcrib.toolsets._scopes import fits, is_pattern
 
 _log = logging.getLogger("toolcrib.tools")
@@ -139,3 +140,14 @@ def _listed(names: Collection[str]) -> str:
         return "There are none"
     first = sorted(names)[:12]
     return "There are: " + ", ".join(f"`{name}`" for name in first) + (", ..." if len(names) > len(first) else "")
+
+
+def names_of(selected: Iterable[Any]) -> tuple[str, ...]:
+    """Return the tool names that each of `selected` stands for, groups spread out; TypeError for a text."""
+    if isinstance(selected, str) or not isinstance(selected, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        mend = "; a condition is for toolset.filtered(fn)" if callable(selected) else ""
+        raise TypeError(f"names of tools must be a list, as in names=['pay'], and not {selected!r:.80}{mend}")
+    names: list[str] = []
+    for item in selected:
+        names.extend(item.names if isinstance(item, toolsets.Group) else (target_name(item),))
+    return tuple(dict.fromkeys(names))

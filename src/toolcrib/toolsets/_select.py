@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import toolcrib.formats as formats  # its names are loaded when a format is asked for
 from toolcrib.errors import ToolConstraintError, explain_options
-from toolcrib.hooks import target_name
 from toolcrib.tools import Tool
+from toolcrib.toolsets._names import names_of
 
 if TYPE_CHECKING:
     from toolcrib.formats import Choice, WireFormat
@@ -75,17 +75,6 @@ class Group:
 
 Selectable: TypeAlias = "str | Selector[Any] | Group | type[Any] | Tool[..., Any]"
 """A way to name tools: a name, a selector, a nested group, a declared input, a tool."""
-
-
-def names_of(selected: Iterable[Any]) -> tuple[str, ...]:
-    """Return the tool names that each of `selected` stands for, groups spread out; TypeError for a text."""
-    if isinstance(selected, str) or not isinstance(selected, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-        mend = "; a condition is for toolset.filtered(fn)" if callable(selected) else ""
-        raise TypeError(f"names of tools must be a list, as in names=['pay'], and not {selected!r:.80}{mend}")
-    names: list[str] = []
-    for item in selected:
-        names.extend(item.names if isinstance(item, Group) else (target_name(item),))
-    return tuple(dict.fromkeys(names))
 
 
 @explain_options()

@@ -12,6 +12,7 @@ from typing import Any, Final, Never, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from toolcrib import results as _results
+from toolcrib import toolsets
 from toolcrib._numbers import count_text, require_number, require_seconds
 from toolcrib.errors import closest, explain_missing, explain_options
 from toolcrib.hooks import (
@@ -50,7 +51,6 @@ from toolcrib.toolsets._members import (
     switched_off,
 )
 from toolcrib.toolsets._names import ToolNames, log_names
-from toolcrib.toolsets._select import Definition, Selectable, Selector, ToolAvailability
 from toolcrib.toolsets._sources import RenewalListener, ToolSource, open_sources
 from toolcrib.toolsets._views import ToolsetViews
 
@@ -279,30 +279,30 @@ class Toolset(ToolsetViews):
         return list(self._entries)
 
     @class_or_instance
-    def all(self) -> list[Selector[Any]]:
+    def all(self) -> list[toolsets.Selector[Any]]:
         """Return a selector of every tool, in order."""
-        return [Selector(entry.name, entry.tool, entry.tool) for entry in self]
+        return [toolsets.Selector(entry.name, entry.tool, entry.tool) for entry in self]
 
     @class_or_instance
-    def from_name(self, name: str) -> Selector[Any]:
+    def from_name(self, name: str) -> toolsets.Selector[Any]:
         """Return the selector of a tool, or raise UnknownTool."""
         tool = self[name].tool
-        return Selector(name, tool, tool)
+        return toolsets.Selector(name, tool, tool)
 
     @class_or_instance
-    def try_from_name(self, name: str) -> Selector[Any] | None:
+    def try_from_name(self, name: str) -> toolsets.Selector[Any] | None:
         """Return the selector of a tool, or None."""
         return self.from_name(name) if name in self else None
 
     @class_or_instance
-    def definition(self, selected: Selectable) -> Definition:
+    def definition(self, selected: toolsets.Selectable) -> toolsets.Definition:
         """Return the definition of one tool for models."""
         return define(self[target_name(selected)])
 
     definitions = Definitions()
 
     @class_or_instance
-    def offered(self, available: ToolAvailability | None = None) -> frozenset[str]:
+    def offered(self, available: toolsets.ToolAvailability | None = None) -> frozenset[str]:
         """Return the names that an availability comes to; ToolConstraintError for one that is not a member."""
         return offered_names(self._entries, available)
 

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolcrib import approvals
+from toolcrib import approvals, toolsets
+from toolcrib import hooks as _hooks
 from toolcrib._numbers import require_seconds
 from toolcrib.errors import UnknownTool
 from toolcrib.hooks import (
-    DeliveryLike,
     GateLike,
     GateStep,
     HookSet,
-    delivery_steps,
     gate_steps,
     require_hooks,
     require_parameters,
@@ -23,9 +22,8 @@ from toolcrib.hooks import (
 from toolcrib.tools import require_name, require_prefix
 from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import Change, EntryFilter, Step, conditional, named
-from toolcrib.toolsets._names import ToolNames, check_gates, misnamed, refusals
+from toolcrib.toolsets._names import ToolNames, check_gates, misnamed, names_of, refusals
 from toolcrib.toolsets._scopes import fits, is_pattern, read_scopes, scoped
-from toolcrib.toolsets._select import Selectable, names_of
 from toolcrib.toolsets._sources import ToolSource
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ class ToolsetViews:
         return len(self._entries)
 
     def subset(
-        self, names: Iterable[Selectable], *, include_auto_inherit: bool = False, inherit_hooks: bool = True
+        self, names: Iterable[toolsets.Selectable], *, include_auto_inherit: bool = False, inherit_hooks: bool = True
     ) -> Toolset:
         """Return the toolset with only these tools, in its own order.
 
@@ -80,12 +78,12 @@ class ToolsetViews:
         without: dict[str, Any] = {} if inherit_hooks else {"pre": (), "post": ()}
         return self._view(lambda entries: (replace(e, **without) for e in entries if e.name in wanted))
 
-    def hiding(self, names: Iterable[Selectable]) -> Toolset:
+    def hiding(self, names: Iterable[toolsets.Selectable]) -> Toolset:
         """Return the toolset with these tools left out of what is offered by default."""
         hidden = {self[name].name for name in names_of(names)}
         return self._view(lambda entries: (replace(e, off=True) if e.name in hidden else e for e in entries))
 
-    def offering(self, names: Iterable[Selectable]) -> Toolset:
+    def offering(self, names: Iterable[toolsets.Selectable]) -> Toolset:
         """Return the toolset with these tools among what is offered by default."""
         shown = {self[name].name for name in names_of(names)}
         return self._view(lambda entries: (replace(e, off=False) if e.name in shown else e for e in entries))
@@ -144,7 +142,7 @@ class ToolsetViews:
         return self._view(lambda entries: (e.with_hooks(hooks) for e in entries), hooks.targets())
 
     def with_approval(
-        self, policy: approvals.ApprovalPolicy = True, *, names: Iterable[Selectable] | None = None
+        self, policy: approvals.ApprovalPolicy = True, *, names: Iterable[toolsets.Selectable] | None = None
     ) -> Toolset:
         """Return the toolset whose tools (or those named) need approval when `policy` says so, beside their own."""
         if isinstance(policy, str | list | tuple | set):
@@ -152,7 +150,7 @@ class ToolsetViews:
         require_policy("with_approval: policy", policy)
         return self._with_each(lambda entry: entry.with_approval(policy), names)
 
-    def with_gates(self, *gates: GateLike, names: Iterable[Selectable] | None = None) -> Toolset:
+    def with_gates(self, *gates: GateLike, names: Iterable[toolsets.Selectable] | None = None) -> Toolset:
         """Return the toolset whose tools (or those named) have gates of your own, asked before those they have.
 
         Args:
@@ -216,7 +214,9 @@ class ToolsetViews:
         self._names.update(self._entries)
         return self._names
 
-    def with_deliveries(self, *deliveries: DeliveryLike, names: Iterable[Selectable] | None = None) -> Toolset:
+    def with_deliveries(
+        self, *deliveries: _hooks.DeliveryLike, names: Iterable[toolsets.Selectable] | None = None
+    ) -> Toolset:
         """Return the toolset whose values and results pass deliveries of your own before anyone has them.
 
         Args:
@@ -228,7 +228,7 @@ class ToolsetViews:
             TypeError: One is not a delivery.
             UnknownTool: A name is not in the toolset.
         """
-        delivery_steps("with_deliveries", deliveries)
+        _hooks.delivery_steps("with_deliveries", deliveries)
         return self._with_each(lambda entry: entry.with_deliveries(deliveries), names)
 
     def with_identity(self, text: str) -> Toolset:
@@ -274,7 +274,7 @@ class ToolsetViews:
     def _with_each(
         self,
         change: Callable[[ToolEntry], ToolEntry],
-        names: Iterable[Selectable] | None,
+        names: Iterable[toolsets.Selectable] | None,
         gates: Iterable[GateStep] = (),
     ) -> Toolset:
         """Return the toolset with a change to all its entries, or to those named; UnknownTool for another name."""

@@ -22,7 +22,8 @@ from toolcrib.schema import RunContext
 from toolcrib.tools import BaseTool
 from toolcrib.toolsets._entry import ToolEntry
 from toolcrib.toolsets._members import is_available
-from toolcrib.toolsets._select import Selectable, names_of
+from toolcrib.toolsets._names import names_of
+from toolcrib.toolsets._select import Selectable
 from toolcrib.toolsets._toolset import Toolset, ToolsetLike
 from toolcrib.toolsets._words import words_of
 
