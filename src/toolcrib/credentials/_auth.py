@@ -63,14 +63,19 @@ def host_key(principal: str, url: str) -> tuple[str, str]:
     """
     if not isinstance(principal, str) or not principal:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         raise ValueError(f"the principal is {principal!r:.80}; give the name that runs have it by, as in 'ann'")
-    return principal, server_key(require_address("the server", url))
+    return principal, server_key(_require_address("the server", url))
 
 
-def require_address(what: str, url: str) -> str:
+def _require_address(what: str, url: str) -> str:
     """Return an address without a slash at its end; raises ValueError for one that is not of http or https."""
     if not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"{what} is {url!r:.80}; give its address, as in 'https://tickets.example.org/mcp'")
     return url.rstrip("/")
+
+
+def pages_address(owner: str, pages: str) -> str:
+    """Return the address that links to pages begin with, empty where no link is made; raises as `_require_address`."""
+    return _require_address(f"{owner}: pages", pages) if pages else ""
 
 
 def server_key(url: str) -> str:
