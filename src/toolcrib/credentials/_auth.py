@@ -116,16 +116,16 @@ class PrincipalAuth(httpx2.Auth):
         if principal is None or (request.url.scheme, request.url.host, request.url.port) != self._origin:
             yield request
             return
-        used = await self._asked(request, self._credentials.sign(principal, self._server, request))
+        used = await self._credentials_answer(request, self._credentials.sign(principal, self._server, request))
         response = yield request
         if response.status_code != 401:
             return
-        if await self._asked(request, self._credentials.renew(principal, self._server, used)):
-            await self._asked(request, self._credentials.sign(principal, self._server, request))
+        if await self._credentials_answer(request, self._credentials.renew(principal, self._server, used)):
+            await self._credentials_answer(request, self._credentials.sign(principal, self._server, request))
             yield request
 
     @staticmethod
-    async def _asked(request: httpx2.Request, answer: Awaitable[T]) -> T:
+    async def _credentials_answer(request: httpx2.Request, answer: Awaitable[T]) -> T:
         """Return the credentials' answer; a missing or unreadable one fails the request as it is sent."""
         try:
             return await answer

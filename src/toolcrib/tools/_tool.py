@@ -216,7 +216,7 @@ class Tool(Observed, Generic[P, R]):
     @property
     def hooks(self) -> list[Hook[Any]]:
         """The hooks attached to this tool itself."""
-        return list(self.observers.own) if self._body is not None else []
+        return list(self.observers.hooks) if self._body is not None else []
 
     @property
     def lock(self) -> asyncio.Lock | None:
