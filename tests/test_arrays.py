@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from toolcrib._arrays import plain_value
 from toolcrib.calls import jsonable, lenient
+from toolcrib.calls._json import plain_value
 
 DAYS = pd.date_range("2026-01-01", periods=2)
 

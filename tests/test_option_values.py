@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import time
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from toolcrib.adapters.mcp_server import HttpOptions, ServerOptions
-from toolcrib.approvals import AgentContext, MemoryApprovalStore, misfit
+from toolcrib.approvals import AgentContext, ApprovalStore, MemoryApprovalStore, misfit
 from toolcrib.approvers import ApproverRule
 from toolcrib.budgets import Budgets, Limit, MemoryUsageStore
 from toolcrib.calls import ApprovalRequest, Grant
+from toolcrib.errors import explain_options
 from toolcrib.openapi import toolset
 from toolcrib.pipeline import CallLimits, Channel, Run, must_call
 from toolcrib.provenance import Provenance, Rule
@@ -133,6 +135,28 @@ OTHER_CLASSES: Mapping[str, tuple[Callable[[], object], str]] = {
 def test_a_value_of_another_class_is_refused_where_it_is_given(give: Callable[[], object], said: str) -> None:
     with pytest.raises(TypeError, match=said):
         give()
+
+
+def test_an_option_of_a_room_that_is_not_loaded_is_checked_and_loads_it_for_a_value_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[str] = []
+
+    class Room(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            loaded.append(name)
+            return ApprovalStore
+
+    def keep(*, store: object = None) -> None: ...
+
+    keep.__annotations__["store"] = "room.ApprovalStore | None"
+    monkeypatch.setitem(keep.__globals__, "room", Room("room"))
+    checked = explain_options()(keep)
+
+    checked(store=None)
+    assert loaded == []
+    with pytest.raises(TypeError, match=r"keep\(\): store is 'a.db'; give an approval store"):
+        checked(store="a.db")
 
 
 REFUSED: Mapping[str, tuple[Callable[[], object], str]] = {

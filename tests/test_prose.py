@@ -51,6 +51,10 @@ VARIABLES = frozenset(
     {"came", "each", "given", "gone", "held", "kept", "one", "own", "said", "seen", "taken", "told", "what"}
 )
 """Variables that do not say what they hold: a variable has the noun of its value."""
+FUNCTIONS = VARIABLES | {"asked", "left", "made"}
+"""Functions and classes that do not say what they do or are: such a name is a verb with its object, or a noun."""
+EVENTS = frozenset({("toolcrib/record/_call_trace.py", "asked")})
+"""Methods of a trace that have the name of the event that they record."""
 PUBLIC_FIELDS = frozenset({("toolcrib/calls/_outcome.py", "kept"), ("toolcrib/errors/_turns.py", "what")})
 """Fields of public classes that keep their names: `Completed.kept`, which records hold, too, and `NoResult.what`."""
 ATTRIBUTES = re.compile(r"^Attributes:\n((?:\n|    .*\n?)+)", re.MULTILINE)
@@ -147,6 +151,10 @@ def test_things_and_variables_are_described_by_nouns(path: Path) -> None:
                 name.strip("_") in VARIABLES and (short(path), name) not in PUBLIC_FIELDS
             ):
                 variables.append((line, name))
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) if (
+                name.strip("_").lower() in FUNCTIONS and (short(path), name) not in EVENTS
+            ):
+                variables.append((node.lineno, name))
             case _:
                 pass
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _log = logging.getLogger("toolcrib")
 
 
-class _Kept:
+class _ThreadLoop:
     """The event loop of one thread, kept between runs: making one costs more than most programs."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ def _nothing() -> None: ...
 
 
 class _Local(threading.local):
-    loop_holder: _Kept | None = None
+    loop_holder: _ThreadLoop | None = None
 
 
 _local = _Local()
@@ -75,7 +75,7 @@ def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
     """Return the loop itself: what holds it is in no frame, which an error could keep for longer than the thread."""
     holder = _local.loop_holder
     if holder is None or holder.owner != os.getpid():
-        holder = _local.loop_holder = _Kept()
+        holder = _local.loop_holder = _ThreadLoop()
     return holder.loop
 
 

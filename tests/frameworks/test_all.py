@@ -16,6 +16,7 @@ import pytest
 
 from tests.docs.pages import ROOT, framework_pages
 from tests.docs.running import PageError, run_page
+from tests.frameworks.adapters import ADAPTERS
 from tests.frameworks.chats import CHATS
 from tests.ways import WAYS
 from toolcrib.budgets import Budgets, Limit
@@ -26,7 +27,7 @@ from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 
-FRAMEWORKS = ("openai_agents", "langchain", "google_adk", "agent_framework", "claude_agent_sdk", "smolagents")
+FRAMEWORKS = tuple(name for name in ADAPTERS if name != "pydantic_ai")
 ALL = [way for way in WAYS if way.title in FRAMEWORKS]
 
 

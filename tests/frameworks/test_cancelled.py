@@ -19,6 +19,7 @@ from google.adk.agents import LlmAgent
 from google.adk.runners import Runner as ADKRunner
 from google.adk.sessions import InMemorySessionService
 
+from tests.frameworks.adapters import ADAPTERS
 from tests.frameworks.scripted_adk import ScriptedLlm, calling, saying
 from tests.frameworks.scripted_agent_framework import ScriptedClient
 from tests.frameworks.scripted_agent_framework import calling as framework_calling
@@ -27,16 +28,7 @@ from toolcrib.adapters import agent_framework, google_adk, openai_agents
 from toolcrib.record import SqliteSink, list_runs
 from toolcrib.tools import ez_tool
 
-FRAMEWORKS = {
-    "agent_framework",
-    "claude_agent_sdk",
-    "google_adk",
-    "langchain",
-    "openai_agents",
-    "pydantic_ai",
-    "smolagents",
-}
-BY_A_TASK = [way for way in WAYS if way.title.split()[0] in FRAMEWORKS]
+BY_A_TASK = [way for way in WAYS if way.title.split()[0] in ADAPTERS]
 
 
 class Work:

@@ -12,18 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.frameworks.adapters import ADAPTERS
 from tests.frameworks.killed.desk import Desk, How, Resumed
 from toolcrib.calls import ApprovalRequest
 
 FRAMEWORKS: dict[str, tuple[How, ...]] = {
-    "openai_agents": ("named", "plain"),
-    "openai_agents_guarded": ("named", "plain"),
-    "langchain": ("named", "plain"),
-    "pydantic_ai": ("named", "plain"),
-    "google_adk": ("named", "plain"),
-    "agent_framework": ("named", "plain"),
-    "claude_agent_sdk": ("named",),
-    "smolagents": ("named",),
+    name: ("named",) if name in ("claude_agent_sdk", "smolagents") else ("named", "plain")
+    for name in (*ADAPTERS, "openai_agents_guarded")
 }
 """The ways to say yes that each framework has: `plain` names no request."""
 

@@ -27,6 +27,7 @@ from pydantic_ai.agent import WrapperAgent
 from smolagents import ToolCallingAgent
 from smolagents import tool as smolagents_tool
 
+from tests.frameworks.adapters import ADAPTERS
 from tests.frameworks.scripted import Scripted
 from tests.frameworks.scripted_adk import ScriptedLlm, calling
 from tests.frameworks.scripted_agent_framework import ScriptedClient
@@ -40,15 +41,6 @@ from toolcrib.serving import GuardPolicy
 from toolcrib.tools import ez_tool, tool
 from toolcrib.toolsets import Toolset
 
-ADAPTERS = (
-    "openai_agents",
-    "langchain",
-    "pydantic_ai",
-    "google_adk",
-    "agent_framework",
-    "claude_agent_sdk",
-    "smolagents",
-)
 GUARDS: list[Any] = [import_module(f"toolcrib.adapters.{name}").guard for name in ADAPTERS]
 CLASSES: list[Any] = [langchain.GuardMiddleware, google_adk.GuardPlugin, agent_framework.GuardProvider]
 

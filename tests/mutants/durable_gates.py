@@ -438,7 +438,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "the lease in claims of one at a time for each partition",
-        "adapters/dbos/_engine.py",
+        _WORKERS,
         "kind.start_queued_partitioned_workflows, claiming)",
         "kind.start_queued_partitioned_workflows, database)",
         _OF_PARTITIONS,

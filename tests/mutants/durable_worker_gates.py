@@ -60,9 +60,9 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "a worker that stops takes no work, however late its threads come back",
-        _ENGINE,
-        "            if not engine.takes_work:  #",
-        "            if False:  #",
+        _WORKERS,
+        "                if not takes_work():\n",
+        "                if False:\n",
         _OF_WORKERS,
     ),
     # --- whose work it is
@@ -118,8 +118,8 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "work is taken under a lease alone",
-        _ENGINE,
-        "lease.check(connection)  #",
+        _WORKERS,
+        "self.check(connection)  #",
         "pass  #",
         _OF_WORKERS,
     ),

@@ -28,8 +28,8 @@ LANGCHAIN_GATES: tuple[Gate, ...] = (
     Gate(
         "an answer to an interrupt of LangGraph",
         _ANSWERS,
-        "in answered(_asked(interrupts), given)",
-        "in [(id, answer) for answer in given for id, _ in _asked(interrupts)]",
+        "in answered(_requests_in(interrupts), given)",
+        "in [(id, answer) for answer in given for id, _ in _requests_in(interrupts)]",
         _TESTS,
     ),
     Gate(

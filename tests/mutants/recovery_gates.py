@@ -80,8 +80,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "an equal call in a question",
         _APPROVE,
-        "        self.request = await _with_equal_calls(self._call, self.request)\n",
-        "        pass\n",
+        "(equal := await store.like(self.request))",
+        "(equal := ())",
         _OF_DOUBTS,
     ),
     Gate(

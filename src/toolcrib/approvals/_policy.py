@@ -40,7 +40,7 @@ def require_approver(who: str, approver: object) -> None:
         mend = "it must be a function of the request, as in `def ask(request): return request.grant(by='ann')`"
         raise TypeError(f"{who}: approver is not {approver!r:.80}; {mend}")
     if callable(approver):
-        require_result("approver", approver, "the answer that it makes", made_by=("always", "deny", "grant"))
+        require_result("approver", approver)
 
 
 def require_answer(what: str, answer: object) -> None:

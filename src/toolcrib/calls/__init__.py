@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         new_call_id,
     )
     from toolcrib.calls._call_event import CallEvent, CallRecord, DecisionNote, EventKind
-    from toolcrib.calls._copied import copied
+    from toolcrib.calls._copies import copied
     from toolcrib.calls._decision import Ask, Complete, Decision, Reject, RunNormally
     from toolcrib.calls._diff import differences
     from toolcrib.calls._doubt import DOUBT_ANSWERS, IN_DOUBT, doubt_reason
@@ -67,7 +67,7 @@ else:
             "._approval": "CHANGED_ON_SERVER ApprovalRequest Consent",
             "._call": "CallMetadata RawArguments ToolCall calling_line charge_time charged fault_text new_call_id",
             "._call_event": "CallEvent CallRecord DecisionNote EventKind",
-            "._copied": "copied",
+            "._copies": "copied",
             "._decision": "Ask Complete Decision Reject RunNormally",
             "._diff": "differences",
             "._doubt": "DOUBT_ANSWERS IN_DOUBT doubt_reason",

@@ -14,13 +14,13 @@ from toolcrib._numbers import count_text, require_span
 from toolcrib._short_repr import ShortRepr
 from toolcrib.calls._bound_parts import ROOT, bound_with_parts, steps_to
 from toolcrib.calls._bounds import Bound, GrantUse, require_bounds
+from toolcrib.calls._copies import read_only
 from toolcrib.calls._diff import differences, label, printable, shown
 from toolcrib.calls._doubt import IN_DOUBT
 from toolcrib.calls._grant import Denial, Done, Grant, GrantScope, amount_limit
 from toolcrib.calls._identity import APPROVER_RULES, Identity, RequiredApprovers
 from toolcrib.calls._json import lenient, now, parse_time
 from toolcrib.calls._local_times import local_time
-from toolcrib.calls._read_only import read_only
 from toolcrib.calls._stored import StoredFields, drop_unset, versioned
 from toolcrib.calls._times_of_day import TimesOfDay
 from toolcrib.errors import explain_missing, explain_options, refuse_unknown_options

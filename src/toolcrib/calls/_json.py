@@ -1,12 +1,14 @@
 """Values as JSON shapes, strictly for a model and leniently for a record; long text with its middle cut out.
 
-Of a table of data it is the summary: its shape, head and tail.
+A table of data is its summary: its shape, head and tail. An array of numpy, Arrow or polars and a column of pandas are
+lists of Python's own values.
 """
 
 from __future__ import annotations
 
 import json
 import numbers
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
@@ -19,7 +21,6 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from toolcrib._arrays import plain_value
 from toolcrib._arrow import is_table, table_summary
 from toolcrib._cut import cut_shapes
 from toolcrib._json_writer import json_writer, valid_text
@@ -272,6 +273,45 @@ def _shape_of(value: Any, tables: Tables = table_summary) -> Any:
     if isinstance(value, numbers.Real):
         return float(value)
     raise ValueError(f"{type(value).__qualname__} has no JSON form")
+
+
+def plain_value(value: Any) -> Any:
+    """Return a list for an array or a column, a Python value for a scalar; any other value as it is.
+
+    A column of pandas whose rows have names is a dict. No package is imported for it.
+    """
+    home = type(value).__module__.partition(".")[0]
+    package: Any = sys.modules.get(home)
+    if home == "numpy":
+        return _of_numpy(value, package)
+    if home == "pandas":
+        return _of_pandas(value, package)
+    is_array = home in ("pyarrow", "polars") and hasattr(value, "__len__") and not hasattr(value, "columns")
+    return value.to_list() if is_array and home == "polars" else value.to_pylist() if is_array else value
+
+
+def _of_numpy(value: Any, numpy: Any) -> Any:
+    if not isinstance(value, numpy.ndarray | numpy.generic):
+        return value
+    if value.dtype.kind in "mM":  # whose items would be numbers
+        value = value.astype(str)
+    return value.tolist()
+
+
+def _of_pandas(value: Any, pandas: Any) -> Any:
+    if value is pandas.NA:
+        return None
+    if isinstance(value, pandas.Period | pandas.Interval):
+        return str(value)
+    if isinstance(value, pandas.Index | pandas.api.extensions.ExtensionArray):
+        value = pandas.Series(value)
+    if not isinstance(value, pandas.Series):
+        return value
+    listed, index = value.astype(object).where(value.notna(), None).tolist(), value.index
+    if isinstance(index, pandas.RangeIndex) or not index.is_unique:
+        return listed
+    names = (name if isinstance(name, str | int | float | date) else str(name) for name in index.tolist())
+    return dict(zip(names, listed, strict=True))
 
 
 def _described(value: Any) -> Any:

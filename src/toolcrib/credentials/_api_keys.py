@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import httpx2
 
 from toolcrib.calls import Consent
-from toolcrib.credentials._auth import QUERY, host_key, require_address
+from toolcrib.credentials._auth import QUERY, host_key, pages_address
 from toolcrib.credentials._store import KEY, CredentialStore, link_for
 from toolcrib.errors import CredentialError, explain_options
 
@@ -50,7 +50,7 @@ class ApiKeys:
             raise ValueError("ApiKeys: a key is sent in a header or in the address; leave out `header`, or `query`")
         if _HEADER.fullmatch(header) is None:
             raise ValueError(f"ApiKeys: header is {header!r}; give the name of a header, as in 'X-Api-Key'")
-        self._pages = require_address("ApiKeys: pages", pages) if pages else ""
+        self._pages = pages_address("ApiKeys", pages)
         self._store, self._header, self._query = store, header, query
         self._prefix = ("Bearer " if header.lower() == "authorization" else "") if prefix is None else prefix
         self.list_as, self.in_query = list_as, bool(query)

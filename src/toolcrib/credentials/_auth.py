@@ -63,14 +63,19 @@ def host_key(principal: str, url: str) -> tuple[str, str]:
     """
     if not isinstance(principal, str) or not principal:  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         raise ValueError(f"the principal is {principal!r:.80}; give the name that runs have it by, as in 'ann'")
-    return principal, server_key(require_address("the server", url))
+    return principal, server_key(_require_address("the server", url))
 
 
-def require_address(what: str, url: str) -> str:
+def _require_address(what: str, url: str) -> str:
     """Return an address without a slash at its end; raises ValueError for one that is not of http or https."""
     if not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"{what} is {url!r:.80}; give its address, as in 'https://tickets.example.org/mcp'")
     return url.rstrip("/")
+
+
+def pages_address(owner: str, pages: str) -> str:
+    """Return the address that links to pages begin with, empty where no link is made; raises as `_require_address`."""
+    return _require_address(f"{owner}: pages", pages) if pages else ""
 
 
 def server_key(url: str) -> str:
@@ -111,16 +116,16 @@ class PrincipalAuth(httpx2.Auth):
         if principal is None or (request.url.scheme, request.url.host, request.url.port) != self._origin:
             yield request
             return
-        used = await self._asked(request, self._credentials.sign(principal, self._server, request))
+        used = await self._credentials_answer(request, self._credentials.sign(principal, self._server, request))
         response = yield request
         if response.status_code != 401:
             return
-        if await self._asked(request, self._credentials.renew(principal, self._server, used)):
-            await self._asked(request, self._credentials.sign(principal, self._server, request))
+        if await self._credentials_answer(request, self._credentials.renew(principal, self._server, used)):
+            await self._credentials_answer(request, self._credentials.sign(principal, self._server, request))
             yield request
 
     @staticmethod
-    async def _asked(request: httpx2.Request, answer: Awaitable[T]) -> T:
+    async def _credentials_answer(request: httpx2.Request, answer: Awaitable[T]) -> T:
         """Return the credentials' answer; a missing or unreadable one fails the request as it is sent."""
         try:
             return await answer

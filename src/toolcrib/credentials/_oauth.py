@@ -12,7 +12,7 @@ import httpx2
 
 from toolcrib.calls import Consent
 from toolcrib.credentials._api_keys import holders_in
-from toolcrib.credentials._auth import host_key, require_address
+from toolcrib.credentials._auth import host_key, pages_address
 from toolcrib.credentials._guarded_http import guarded_client
 from toolcrib.credentials._store import TOKEN, CredentialStore, Row, link_for
 from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Refused, Settings, Token, refreshed, revoked
@@ -71,7 +71,7 @@ class OAuth:
             raise ValueError("client_secret needs client_id: it is the secret of that client")
         if client_document and not client_document.startswith("https://"):
             raise ValueError(f"client_document must be an https address, and is {client_document!r}")
-        self._pages = require_address("OAuth: pages", pages) if pages else ""  # none where no link is made
+        self._pages = pages_address("OAuth", pages)
         self._store, self.list_as = store, list_as
         self._scopes, self._issuer, self._document, self._name = tuple(scopes), issuer, client_document, client_name
         self._client = OAuthClient(client_id, client_secret) if client_id else None

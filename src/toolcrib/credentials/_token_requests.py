@@ -326,7 +326,7 @@ async def granted(
         Refused: The grant counts no more, or never did.
         ConsentError: Any other failure.
     """
-    access, body = await _asked(http, endpoints, client, fields)
+    access, body = await _request_token(http, endpoints, client, fields)
     if str(body.get("token_type", "bearer")).lower() != "bearer":
         raise ConsentError(f"the authorization server {endpoints.issuer} gave a token that is not a bearer token")
     fresh = body.get("refresh_token")
@@ -337,13 +337,13 @@ async def identity_assertion(
     http: GuardedClient, endpoints: Endpoints, client: OAuthClient, fields: Mapping[str, str]
 ) -> str:
     """Return the assertion for another authorization server (ID-JAG) of a token exchange; raises as `granted`."""
-    assertion, body = await _asked(http, endpoints, client, fields)
+    assertion, body = await _request_token(http, endpoints, client, fields)
     if not str(body.get("issued_token_type", "")).endswith(":id-jag"):
         raise ConsentError(f"the authorization server {endpoints.issuer} gave a token that is not an ID-JAG")
     return assertion
 
 
-async def _asked(
+async def _request_token(
     http: GuardedClient, endpoints: Endpoints, client: OAuthClient, fields: Mapping[str, str]
 ) -> tuple[str, Mapping[str, Any]]:
     """Return the access token of a reply, and the whole of it."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from functools import cached_property, wraps
+from functools import wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, isfunction, unwrap
 from pathlib import PurePath
-from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, NoneType, UnionType
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, NoneType, UnionType
 from typing import Any, Final, ForwardRef, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from toolcrib.errors._base import asks_for_approval, choice_meant, nearest, suggestion
@@ -218,11 +218,10 @@ class _Options:
         """Check the classes of what was read; raises TypeError."""
         if not options and len(args) == self._first:
             return
-        for option, kind in self._kinds.by_class.items():
-            if option in options:
-                kind.require_class(self.name, option, options[option])
-            elif option in self._positional[: len(args)]:
-                kind.require_class(self.name, option, args[self._positional.index(option)])
+        for option, value in (*zip(self._positional, args, strict=False), *options.items()):
+            kind = self._kinds.of(option, value)
+            if kind is not None and kind.classes and not kind.is_plain:
+                kind.require_class(self.name, option, value)
 
     def _too_many(self) -> TypeError:
         positional = self._positional[self._first :]
@@ -231,20 +230,10 @@ class _Options:
         return TypeError(f"{self.name} takes {placed}its options by name: {named}{self._mend}")
 
 
-class _Loaded:
-    """A module of which only the names are there that are loaded: the types of an option load no further room."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self.names = vars(module)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self.names:
-            raise NameError(name)
-        return self.names[name]
-
-
 class OptionKinds:
-    """The kinds of values that options take, by their annotations, which are read when an option is given first.
+    """The kinds of values that options take, by their annotations, each read when its option is given a value first.
+
+    None is taken by each `X | None` unread, so that an option without a value does not load the room of X.
 
     Args:
         annotations: The annotations by option.
@@ -253,15 +242,20 @@ class OptionKinds:
 
     def __init__(self, annotations: Mapping[str, Any], module: str) -> None:
         self._annotations, self._module = annotations, module
+        self._kinds: dict[str, _OptionKind | None] = {}
 
-    @cached_property
-    def _kinds(self) -> dict[str, _OptionKind]:
-        return _kinds_of(self._annotations, self._module)
-
-    @cached_property
-    def by_class(self) -> Mapping[str, _OptionKind]:
-        """The options that are checked by their classes, and not by `read`."""
-        return {option: kind for option, kind in self._kinds.items() if kind.classes and not kind.is_plain}
+    def of(self, option: str, value: Any) -> _OptionKind | None:
+        """Return the kind of an option that has this value; None where no value is refused or replaced."""
+        if option in self._kinds:
+            return self._kinds[option]
+        annotation = self._annotations.get(option)
+        if isinstance(annotation, ForwardRef):  # of a TypedDict
+            annotation = annotation.__forward_arg__
+        if value is None and isinstance(annotation, str) and annotation.endswith("| None"):
+            return None
+        kind = _kind_of(annotation, vars(sys.modules[self._module]))
+        self._kinds[option] = kind if kind.words or kind.takes_several or kind.classes else None
+        return self._kinds[option]
 
     def read(self, owner: str, options: dict[str, Any]) -> None:
         """Check options, and put a tuple in the place of a generator, or of another iterator.
@@ -271,7 +265,8 @@ class OptionKinds:
             ValueError: An option is not one of its words.
         """
         for option, value in options.items():
-            if (kind := self._kinds.get(option)) is not None:
+            kind = self.of(option, value)
+            if kind is not None:
                 options[option] = kind.read(owner, option, value)
 
 
@@ -327,20 +322,11 @@ class _OptionKind(NamedTuple):
         return tuple(cast("Iterator[Any]", value)) if self.takes_several and isinstance(value, Iterator) else value
 
 
-def _kinds_of(annotations: Mapping[str, Any], module: str) -> dict[str, _OptionKind]:
-    """Return the kinds of those options that have words, or take several values, by their annotations in a module."""
-    names = vars(sys.modules[module]).items()
-    loaded = {name: _Loaded(value) if isinstance(value, ModuleType) else value for name, value in names}
-    kinds = {option: _kind_of(annotation, loaded) for option, annotation in annotations.items()}
-    return {option: kind for option, kind in kinds.items() if kind.words or kind.takes_several or kind.classes}
-
-
-def _kind_of(annotation: Any, loaded: dict[str, Any]) -> _OptionKind:
-    if isinstance(annotation, ForwardRef):  # of a TypedDict
-        annotation = annotation.__forward_arg__
+def _kind_of(annotation: Any, names: dict[str, Any]) -> _OptionKind:
+    """Return the kind of an option by its annotation, with the names of the module that it is written in."""
     if isinstance(annotation, str):
         try:
-            annotation = eval(annotation, loaded)
+            annotation = eval(annotation, names)
         except (NameError, TypeError):  # a name for type checkers alone, or for later
             return _OptionKind((), is_closed=False, takes_several=bool(_SEVERAL.search(annotation)))
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR, iscoroutinefunction
 from types import CodeType
@@ -11,28 +11,32 @@ from typing import Any, Final, Never, NoReturn
 
 _NEVER: Final = (Never, NoReturn, "Never", "NoReturn")
 """Annotations of functions that never return."""
+_ANSWERS: Final[Mapping[str, Collection[str]]] = {
+    "approver": ("always", "deny", "grant"),
+    "gate": ("Ask", "Complete", "Completed", "Failed", "Reject", "Rejected"),
+}
+"""The names by which functions make their answers, of the kinds that may return None as well."""
 
 
-def require_result(kind: str, fn: Callable[..., Any], result: str, *, made_by: Collection[str] = ()) -> None:
+def require_result(kind: str, fn: Callable[..., Any], result: str = "the answer that it makes") -> None:
     """Check that a function can return a value at all.
 
     One that ends without a value on every path forgets its `return`. Where None is an answer, as that of a gate, it
-    would mean the opposite. A lambda returns what it says, also None. A function that leaves by a call, such as
-    `sys.exit`, says so: `-> NoReturn`.
+    would mean the opposite; there a function that makes no answer is left alone. A lambda returns what it says, also
+    None. A function that leaves by a call, such as `sys.exit`, says so: `-> NoReturn`.
 
     Args:
         kind: The kind of function, for the error.
         fn: The function, or an object that is called.
         result: The value that it is to return, for the error.
-        made_by: The names by which functions of this kind make their results, where they may return None: a function
-            that uses none of them is left alone.
 
     Raises:
         TypeError: It returns nothing.
     """
     code: Any = getattr(fn, "__code__", None) or getattr(getattr(type(fn), "__call__", None), "__code__", None)  # noqa: B004 -- the method
     leaves = getattr(fn, "__annotations__", {}).get("return") in _NEVER
-    if code is None or leaves or (made_by and set(made_by).isdisjoint(code.co_names)) or not _returns_nothing(code):
+    makes_none = kind in _ANSWERS and set(_ANSWERS[kind]).isdisjoint(code.co_names)
+    if code is None or leaves or makes_none or not _returns_nothing(code):
         return
     raise TypeError(f"the {kind} `{_name(fn)}` returns nothing, so that its `return` is missing: return {result}")
 

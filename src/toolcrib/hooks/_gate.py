@@ -114,7 +114,6 @@ _MENDS: Final = {
 """Remedies for objects that are mistaken for gates, by the names of their classes."""
 _OPTIONAL: Final = ("begin", "occasions")
 """Attributes that a gate may have, and that nothing reads under a misspelt name."""
-_ANSWERS: Final = ("Ask", "Complete", "Completed", "Failed", "Reject", "Rejected")
 
 
 def stage_of(step: GateStep) -> int:
@@ -173,7 +172,7 @@ def _step_of(who: str, gate: GateLike) -> GateStep:
 
 def _require_gate(check: Callable[[Any], Any]) -> None:
     require_parameters("gate", check, "call")
-    require_result("gate", check, "the answer that it makes", made_by=_ANSWERS)
+    require_result("gate", check)
 
 
 def refused_by(call: Any, error: ToolcribError) -> calls.Failed:

@@ -212,7 +212,7 @@ class Observers:
         self._version = -1
 
     @property
-    def own(self) -> tuple[Hook[Any], ...]:
+    def hooks(self) -> tuple[Hook[Any], ...]:
         """The hooks attached to this object itself, each once, in order."""
         return tuple(dict.fromkeys(observer for _, observer in self._own))
 

@@ -71,8 +71,7 @@ def toolset(
     )
     require_values(options)
     read = read_document(document, options.allow_refs)
-    schemes = schemes_of(read)
-    _require_schemes(credentials, schemes)
+    schemes = _checked_schemes(read, credentials)
     require_variables(read, options.variables)
     refused: dict[str, list[str]] = {}  # by problem
 
@@ -97,8 +96,7 @@ def toolset(
         try:
             tools.append(OperationTool(api, operations[operation], operation).tool())
         except (DocumentError, SchemaError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-            # a document may be anything, and is not to take the tools along that can be used
-            refuse(operation.name, error)
+            refuse(operation.name, error)  # a document may be anything; its other operations can be used
     if not tools and len(refused) == 1:
         raise read.error(f"has no operation that can be used: each {next(iter(refused))}")
     for problem, operations_left in refused.items():
@@ -114,15 +112,16 @@ def _refused(document: Document, problem: str, names: Sequence[str]) -> Document
     return document.error(f"and its operation `{names[0]}`{others}: it {problem}")
 
 
-def _require_schemes(credentials: Credentials | None, schemes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Check that credentials are those of security schemes of the document.
+def _checked_schemes(document: Document, credentials: Credentials | None) -> Mapping[str, Mapping[str, Any]]:
+    """Return the security schemes of a document, when the credentials are those of its schemes.
 
     Raises:
         ToolConstraintError: The document does not have a scheme, or it takes another kind of credential.
         TypeError: They are not given by scheme.
     """
+    schemes = schemes_of(document)
     if credentials is None or callable(credentials):
-        return
+        return schemes
     if not isinstance(credentials, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         mend = "give them by security scheme, as in credentials={'key': 's3cret'}, or a function of the principal"
         raise TypeError(f"openapi.toolset: credentials is a value of the type {type(credentials).__name__}; {mend}")
@@ -132,3 +131,4 @@ def _require_schemes(credentials: Credentials | None, schemes: Mapping[str, Mapp
             raise ToolConstraintError(name, problem, tuple(schemes))
         if problem := credential_problem(schemes[name], credential):
             raise ToolConstraintError(name, f"the credentials for it {problem}")
+    return schemes

@@ -211,7 +211,9 @@ class _Question:
         if isinstance(stored, approvals.ApprovalEntry):
             if stored.execution is not None:
                 return stored
-            self.request = _wait_by(self._call, self.request, stored.request)
+            # under the id of an equal one, which is pending since a process that died asked it
+            self.request = replace(self.request, id=stored.request.id, created_at=stored.request.created_at)
+            self._call.update_approval(request=self.request)
         elif answer is None or (stored is not None and approvals.counts_before(stored, answer)):
             self._is_stored = stored is not None
             return stored
@@ -240,9 +242,12 @@ class _Question:
 
     async def _approver_answer(self) -> Answer | None:
         """Return the answer of the run's approver, who is told which equal calls may have been done."""
-        run = self._call.run
-        self.asked = run.approvals
-        self.request = await _with_equal_calls(self._call, self.request)
+        run, store = self._call.run, self._call.run.approvals
+        self.asked = store
+        if store is not None and not self.request.in_doubt and (equal := await store.like(self.request)):
+            lines = [entry.equal_call_text() for entry in equal[-_MOST_NAMED:]]
+            reason = "; ".join([*lines, *filter(None, [self.request.reason])])
+            self.request = replace(self.request, reason=reason)
         self._call.update_approval(request=self.request)
         if run.approver is None or self.request.in_doubt:
             return None
@@ -262,9 +267,12 @@ class _Question:
         _note(call, request, answer)
         _use_up(call, self._before, request, answer)
         if not self._is_stored:
-            self.asked = call.run.approvals
-            if (begun := await _keep(call, request, answer)) is not None:
-                return await _begun_before(call, begun, self._attached)
+            store = self.asked = call.run.approvals
+            if store is not None:
+                if (begun := await store.use(request, answer)) is not None:
+                    return await _begun_before(call, begun, self._attached)
+            elif isinstance(answer, calls.Grant) and answer.standing:
+                call.run.add_standing_grant(answer)
         elif isinstance(answer, calls.Grant) and (why := _wrong_result(call, answer)):
             return await _ask_again(call, request, answer, why)
         if isinstance(answer, calls.Grant):
@@ -289,13 +297,6 @@ async def _stored_execution(
     if isinstance(found, approvals.ApprovalEntry):
         return None if found.execution is None else found
     return found if isinstance(found, calls.Denial) else None
-
-
-def _wait_by(call: LiveCall, request: calls.ApprovalRequest, pending: calls.ApprovalRequest) -> calls.ApprovalRequest:
-    """Return a request under the id of an equal one, which is pending since a process that died asked it."""
-    request = replace(request, id=pending.id, created_at=pending.created_at)
-    call.update_approval(request=request)
-    return request
 
 
 async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcome | None:
@@ -344,15 +345,6 @@ async def _begun_before(
     if attached is not None and attached.request_id != following.id:
         attached = None  # it let the call begin, and says nothing of the doubt
     return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], attached, None, lapsed=False)
-
-
-async def _with_equal_calls(call: LiveCall, request: calls.ApprovalRequest) -> calls.ApprovalRequest:
-    """Return a request that says first which equal calls may have been done, or are executed now."""
-    store = call.run.approvals
-    if store is None or request.in_doubt:
-        return request
-    lines = [entry.equal_call_text() for entry in (await store.like(request))[-_MOST_NAMED:]]
-    return replace(request, reason="; ".join([*lines, *filter(None, [request.reason])])) if lines else request
 
 
 def wrong_edit(call: LiveCall, answer: calls.Grant) -> str:
@@ -421,19 +413,6 @@ def _use_up(
             raise ApprovalError(request.tool, f"it was {earlier} before; ask again")
 
 
-async def _keep(call: LiveCall, request: calls.ApprovalRequest, answer: Answer) -> approvals.ApprovalEntry | None:
-    """Store an answer that did not come from the run's store there; without a store a standing grant holds in the run.
-
-    Returns:
-        The entry by which the call has begun before, as the store knows.
-    """
-    if call.run.approvals is not None:
-        return await call.run.approvals.use(request, answer)
-    if isinstance(answer, calls.Grant) and answer.standing:
-        call.run.add_standing_grant(answer)
-    return None
-
-
 def _recorded(answer: Answer) -> dict[str, Any]:
     data = answer.to_dict()
     is_done = data.get("done") is not None
@@ -452,15 +431,16 @@ def ask_about(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
 
 def request_for(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
     """Return the request that asks a person about a call, or names it to a store."""
-    plan, run = call.plan, call.run
+    plan, run, before, follows = call.plan, call.run, call.request, None
     source = plan.tool.source
     extra = source.get_call_metadata(call.args.for_approval) if source is not None else None
     in_doubt = call.history.doubts > 0
     earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
     access, needed = run.channel.access, plan.tool.options.approvals_needed
-    known_ids = (*(() if call.request is None else call.request.requester_ids), *(() if access is None else access.ids))
+    known_ids = (*(() if before is None else before.requester_ids), *(() if access is None else access.ids))
     asked = f"{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
-    follows = _followed(call) if in_doubt else None
+    if in_doubt and before is not None:  # by whose answer it began
+        follows = before.id if call.state == "executing" else before.begun_by
     if in_doubt:
         key = asked if follows is None else f"{follows}:{plan.definition}"
         request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{key}")
@@ -473,7 +453,7 @@ def request_for(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
     request = call.request_about(
         f"ask_{request_id.hex}",
         "; ".join(reason for reason in reasons if reason),
-        call_id=call.id if call.request is None else call.request.call_id,
+        call_id=call.id if before is None else before.call_id,
         metadata={**(extra or {}), **call.approval.metadata, **earlier},
         parameters=plan.parameters,
         in_doubt=in_doubt,
@@ -484,7 +464,6 @@ def request_for(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
         values_alone=bool(call.approval.origins) and len(reasons) == 1,
         follows=follows,
     )
-    before = call.request
     known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
     if before is None or not known:
         return request
@@ -492,13 +471,6 @@ def request_for(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
         reason = request.reason if before.replaces is None else before.reason
         return replace(request, id=before.id, created_at=before.created_at, reason=reason, replaces=before.replaces)
     return request.in_place_of(before) if before.definition != request.definition else request
-
-
-def _followed(call: LiveCall) -> str | None:
-    """Return the request by whose answer a call in doubt began; None where that is not known."""
-    if call.request is None:
-        return None
-    return call.request.id if call.state == "executing" else call.request.begun_by
 
 
 def began_by(call: LiveCall, used: calls.Grant | None) -> calls.ApprovalRequest:

@@ -136,14 +136,14 @@ async def _entered(call: LiveCall) -> AsyncGenerator[AsyncIterator[Any]]:
         if call.trace is None and call.run.limits is None:
             yield values
         else:
-            async with aclosing(_held(call, values)) as steps:
+            async with aclosing(_values_by_slot(call, values)) as steps:
                 yield steps
     finally:
         with call.activate():
             await stream.__aexit__(None, None, None)
 
 
-async def _held(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+async def _values_by_slot(call: LiveCall, values: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
     while True:
         async with call.run.slot():
             with call.activate():

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from toolcrib import calls, record, schema, tools
 from toolcrib import hooks as _hooks
-from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall, jsonable, lenient, versioned
+from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
@@ -467,7 +467,7 @@ class LiveCall:
             "given": None if stored.values is values else stored.values,
             "reading": stored.reading,
             "digest": "" if stored.lost else self.args.digest,  # which no arguments have
-            "metadata": lenient(self.metadata),
+            "metadata": calls.lenient(self.metadata),
             "decisions": [note.to_dict() for note in self.notes],
             **self.approval.to_dict(),
             "revealed": self.was_revealed,
@@ -481,11 +481,11 @@ class LiveCall:
             **(self._result() if self.state == "executed" else {}),
         }
         if stored.lost:
-            return versioned("Call", data)
+            return calls.versioned("Call", data)
         return {**data, "version": 2} if self.args.has_secrets else data  # in the oldest form that has its fields
 
     def _result(self) -> dict[str, Any]:
         if self.error is not None:
             return error_shapes(self, self.error)
-        value = jsonable(self.value, self.plan.name, media=True)
+        value = calls.jsonable(self.value, self.plan.name, media=True)
         return {"value": value, "delivered": self.execution.delivered}

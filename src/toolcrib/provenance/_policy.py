@@ -114,10 +114,10 @@ class Rule:
     private: Verdict | None = None
 
     def __post_init__(self) -> None:
-        if not (self._said() or self.content or self.deciding):
+        if not (self._replacements() or self.content or self.deciding):
             raise ValueError(f"it says nothing of the calls that it is for; give it one of {', '.join(_SAYS)}")
 
-    def _said(self) -> dict[str, Any]:
+    def _replacements(self) -> dict[str, Any]:
         found = {name: getattr(self, name) for name in _REPLACED}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -131,7 +131,7 @@ class Rule:
 
     def over(self, labels: ToolLabels) -> ToolLabels:
         """Return labels with those of the rule in their place."""
-        values = self._said()
+        values = self._replacements()
         if self.readers == ("*",):
             values["readers"] = None
         if labels.source is None:

@@ -138,7 +138,7 @@ class BatchSink:
         while self._await_events():
             self._hurry.wait(_GATHER_SECONDS)
             self._hurry.clear()
-            while batch := self._taken():
+            while batch := self._next_batch():
                 self._write_out(batch)
 
     def _await_events(self) -> bool:
@@ -153,7 +153,7 @@ class BatchSink:
             self._thread = None
             return False
 
-    def _taken(self) -> list[RecordedEvent]:
+    def _next_batch(self) -> list[RecordedEvent]:
         """Return the next batch; without one, those who wait for the last one are woken."""
         with self._changed:
             self._call_listeners(self._taken_events - len(self._waiting))

@@ -220,7 +220,9 @@ class ToolRound(StoredRound):
         if dispatch is None and (names := functionless(plan)):
             raise NotCallable(names[0])
         self._state.dispatched = dispatch is not None
-        results = await _results(plan, dispatch)
+        results: list[Any] = (
+            [*await plan.run_pending()] if dispatch is None else [await _dispatched(c, dispatch) for c in plan.pending]
+        )
         if plan.suspended:  # a tool may ask itself
             self._state.wait(transcript)
         else:
@@ -264,12 +266,6 @@ def require_dispatch(who: str, dispatch: Any, maker: str) -> None:
     elif isinstance(dispatch, Pipeline | Toolset) or type(dispatch) in (list, tuple):
         mend = "give the tools by name, `tools=...`, to a session; a round has those of `decode`"
     raise TypeError(f"`dispatch` of {who} must be a function that executes a call, not {kind_of(dispatch)}: {mend}")
-
-
-async def _results(plan: ToolRoundPlan, dispatch: Dispatch | None) -> list[Any]:
-    if dispatch is None:
-        return [*await plan.run_pending()]
-    return [await _dispatched(call, dispatch) for call in plan.pending]
 
 
 async def _dispatched(call: DecodedCall[Any], dispatch: Dispatch) -> ToolResult | HandledTool[Any] | RejectedTool[Any]:
@@ -348,7 +344,8 @@ def decode(
     if not wire.items:
         if isinstance(format, str):
             _require_format(format, reply)
-        _require_whole(rules, reply)
+        if wire is not reply and (isinstance(reply, list) or not rules.recognises(json_shape(reply))):
+            refuse_part(reply)
     pipeline = pipeline_of(tools)
     run = run_for(run, "round")
     pipeline.check_run(run)
@@ -489,13 +486,6 @@ def _read(format: ProviderFormat, reply: object, taken: Collection[str] = ()) ->
     if isinstance(reply, list | tuple):
         return format.gather(cast("Sequence[object]", reply), taken)
     return format.parse(reply, taken)
-
-
-def _require_whole(format: ProviderFormat, reply: object) -> None:
-    """Raise ValueError for a part of a reply, in which nothing was found."""
-    is_whole = isinstance(reply, WireReply) or (not isinstance(reply, list) and format.recognises(json_shape(reply)))
-    if not is_whole:
-        refuse_part(cast("object", reply))
 
 
 def _require_format(name: WireFormat, reply: object) -> None:

@@ -13,12 +13,7 @@ from toolcrib._run_sync import run_sync
 from toolcrib.approvals import ApprovalStore
 from toolcrib.calls import StoredFields
 from toolcrib.errors import InvalidOutput, RoundError, explain_missing, explain_options
-from toolcrib.formats import (
-    FINISHED,
-    PROVIDERS,
-    WireFormat,
-    read_stored,
-)
+from toolcrib.formats import FINISHED, PROVIDERS, WireFormat, read_stored
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.rounds._call import RoundHooks
 from toolcrib.rounds._chat_model import ChatModel, ChatRequest, closed_stream, joined_tools
@@ -333,37 +328,26 @@ class Session(SessionState):
     async def _run(
         self, dispatch: Dispatch | None, max_rounds: int, hooks: RoundHooks, keywords: StepKeywords
     ) -> SessionResult[Any]:
-        took = Usage()
-        waiting = self.open_round
-        if waiting is not None:
-            plan = await self.follow(waiting.run(self, dispatch, hooks=hooks))
-            if not waiting.settled:
-                return Waiting.of(plan)
-            await self._save()
-        if not self.transcript:
+        require_number("Session.run", "max_rounds", max_rounds, least=1)
+        took, round = Usage(), self.open_round
+        if round is None and not self.transcript:
             lacking = "" if self._keeper is None else f"; no session is kept as {self._keeper}"
             raise RoundError((f"nothing was said in this session: call `session.say(...)` first{lacking}",))
-        require_number("Session.run", "max_rounds", max_rounds, least=1)
-        for _ in range(max_rounds):
+        for number in range(max_rounds + 1):
+            if round is not None:
+                plan = await self.follow(round.run(self, dispatch, hooks=hooks))
+                if not round.settled:
+                    return Waiting.of(plan)
+                await self._save()
             step = await self._step(keywords)
-            await self._save()
             took += self._took
             if isinstance(step, Finished | Stopped):
                 step.usage = took
                 return step
-            if isinstance(step, Continue):
-                continue
-            plan = await self.follow(step.round.run(self, dispatch, hooks=hooks))
-            if not step.round.settled:
-                return Waiting.of(plan)
+            round = step.round if isinstance(step, NeedsTools) else None
+            if round is not None and number == max_rounds:
+                round.discard()
             await self._save()
-        step = await self._step(keywords)
-        if isinstance(step, Finished | Stopped):
-            step.usage = took + self._took
-            return step
-        if isinstance(step, NeedsTools):
-            step.round.discard()
-        await self._save()
         error = RoundError((f"the model still asks for tools, or to go on, after {count_text(max_rounds, 'round')}",))
         self._activity.broken_off(error)
         raise error

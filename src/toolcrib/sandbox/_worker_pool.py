@@ -227,7 +227,7 @@ class WorkerPool(WorkerStock):
         return zygote
 
 
-class _Left(Protocol):
+class _Forgettable(Protocol):
     """A thing that belongs to one process, and not to those that are forked off it."""
 
     def forget(self) -> None:
@@ -235,10 +235,10 @@ class _Left(Protocol):
         ...
 
 
-_forgotten: Final[weakref.WeakSet[_Left]] = weakref.WeakSet()
+_forgotten: Final[weakref.WeakSet[_Forgettable]] = weakref.WeakSet()
 
 
-def leave_at_fork(pool: _Left) -> None:
+def leave_at_fork(pool: _Forgettable) -> None:
     """Forget a pool in a process that is forked off this one."""
     _forgotten.add(pool)
 

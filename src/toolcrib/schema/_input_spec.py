@@ -25,7 +25,7 @@ from toolcrib.schema._model import InputModel, input_of_function, input_of_model
 from toolcrib.schema._parameters import Resolved, is_marked
 from toolcrib.schema._problems import (
     HALF_A_CHARACTER,
-    Asked,
+    ExpectedInput,
     let_through,
     parsed,
     problems_of,
@@ -208,7 +208,7 @@ class InputSpec:
             raise refused  # out here, so that it does not carry pydantic's error and the input along
         colons = raw.count(":") if isinstance(raw, str) else raw.count(b":")
         if colons > len(model.__pydantic_fields_set__):  # else each key is that of another argument
-            problems = repeated_keys(raw, self._asked())
+            problems = repeated_keys(raw, self._expected_input())
             if problems:
                 raise InvalidArguments(self.name, problems)
         return self._admit(inputs, model, parsed(raw) if inputs.lenient else None) if self._watched else model
@@ -298,21 +298,21 @@ class InputSpec:
         raise refused  # as above
 
     def _admit(self, inputs: InputModel, model: BaseModel, values: Any) -> BaseModel:
-        problems = let_through(inputs, model, values, self._asked())
+        problems = let_through(inputs, model, values, self._expected_input())
         if problems:
             raise InvalidArguments(self.name, problems)
         return model
 
     def _refusal(self, error: ValidationError, values: Any) -> InvalidArguments:
-        return InvalidArguments(self.name, problems_of(error, values, self._asked()))
+        return InvalidArguments(self.name, problems_of(error, values, self._expected_input()))
 
-    def _asked(self) -> Asked:
+    def _expected_input(self) -> ExpectedInput:
         hidden = self.fixed | self.injected.keys()
         secrets = (self._input or self._input_model()).secrets
         try:
-            return Asked(self.parameters, secrets, hidden)
+            return ExpectedInput(self.parameters, secrets, hidden)
         except SchemaError:  # it can be validated and not be described: say what can be said
-            return Asked({}, secrets, hidden)
+            return ExpectedInput({}, secrets, hidden)
 
     def arguments(self, model: BaseModel) -> dict[str, Any]:
         """Return the values of an input by parameter name, as Python objects."""

@@ -70,7 +70,7 @@ _INFINITE = ("NaN", "Infinity", "-Infinity")  # the JSON form of numbers that ar
 _EXPECTED_BY_TYPE = {kind: words for words, kinds in _EXPECTED.items() for kind in kinds.split()}
 
 
-class Asked(NamedTuple):
+class ExpectedInput(NamedTuple):
     """The input that a tool asks for, as far as explaining a misfit needs it.
 
     Attributes:
@@ -93,7 +93,7 @@ class _Misfit(NamedTuple):
     detail: Mapping[str, Any]
 
 
-def problems_of(error: ValidationError, values: Any, asked: Asked) -> tuple[FieldProblem, ...]:
+def problems_of(error: ValidationError, values: Any, tool_input: ExpectedInput) -> tuple[FieldProblem, ...]:
     """Return a problem for each argument that does not fit; `values` is the input as received, parsed."""
     count = error.error_count()
     if count > _TOO_MANY:  # to have them listed takes seconds
@@ -107,9 +107,10 @@ def problems_of(error: ValidationError, values: Any, asked: Asked) -> tuple[Fiel
     by_path: dict[Path, list[_Misfit]] = {}
     for misfit in misfits:
         by_path.setdefault(misfit.path, []).append(misfit)
-    quoted = _secret_leaves(values, asked)
+    quoted = _secret_leaves(values, tool_input)
     named = [
-        _problem(path, values, _explain(path, by_path[path], asked, quoted), asked) for path in [*by_path][:_NAMED]
+        _problem(path, values, _explain(path, by_path[path], tool_input, quoted), tool_input)
+        for path in [*by_path][:_NAMED]
     ]
     unnamed = len(by_path) - len(named) + max(0, len(details) - _LOOKED_AT)
     return (*named, *([FieldProblem("", f"and {unnamed} more")] if unnamed else []))
@@ -149,17 +150,19 @@ def property_names(schema: Any) -> frozenset[str]:
     return frozenset(table).union(property_names([*named.values()]))
 
 
-def let_through(inputs: InputModel, model: BaseModel, values: Any, asked: Asked) -> tuple[FieldProblem, ...]:
+def let_through(
+    inputs: InputModel, model: BaseModel, values: Any, tool_input: ExpectedInput
+) -> tuple[FieldProblem, ...]:
     """Return a problem for each argument that a valid input should not have: unknown ones, and those of the host.
 
     Args:
         values: The input as received; read only where the model ignores what it does not know.
     """
-    names = set(model.__pydantic_extra__ or {}) & asked.hidden
+    names = set(model.__pydantic_extra__ or {}) & tool_input.hidden
     if inputs.lenient and isinstance(values, Mapping):
         names |= set(cast("Mapping[str, Any]", values)) - inputs.names
     named = sorted(names)[:_NAMED]
-    problems = [FieldProblem(path_of((name,)), unknown_argument((name,), asked)) for name in named]
+    problems = [FieldProblem(path_of((name,)), unknown_argument((name,), tool_input)) for name in named]
     unnamed = len(names) - len(named)
     return (*problems, *([FieldProblem("", f"and {unnamed} more")] if unnamed else []))
 
@@ -202,9 +205,9 @@ def _value_at(value: Any, path: Path) -> Any:
     return value
 
 
-def repeated_keys(raw: str | bytes, asked: Asked) -> tuple[FieldProblem, ...]:
+def repeated_keys(raw: str | bytes, tool_input: ExpectedInput) -> tuple[FieldProblem, ...]:
     """Return a problem for each key that stands twice in an object of JSON text: which value was meant is not known."""
-    declared = SchemaWalk(asked.schema).properties(asked.schema)
+    declared = SchemaWalk(tool_input.schema).properties(tool_input.schema)
     found = dict[str, None]()
 
     def note(pairs: list[tuple[str, Any]]) -> None:
@@ -218,7 +221,7 @@ def repeated_keys(raw: str | bytes, asked: Asked) -> tuple[FieldProblem, ...]:
         )
     except (ValueError, RecursionError):  # what reads arguments says what is wrong with them
         return ()
-    keys = [REDACTED if asked.secret and key not in declared else key for key in found]  # it may be of any object
+    keys = [REDACTED if tool_input.secret and key not in declared else key for key in found]  # it may be of any object
     return tuple(
         FieldProblem(path_of((key,)), "sent more than once; send it once") for key in [*dict.fromkeys(keys)][:_NAMED]
     )
@@ -279,11 +282,11 @@ def _choose_branches(misfits: list[_Misfit]) -> list[_Misfit]:
 # --- what to say about it --------------------------------------------------------------------------------------------
 
 
-def _problem(path: Path, values: Any, text: str, asked: Asked) -> FieldProblem:
+def _problem(path: Path, values: Any, text: str, tool_input: ExpectedInput) -> FieldProblem:
     """Return a problem; in a secret argument a key that the schema does not declare is hidden in its path."""
-    if not _is_secret(path, asked):
+    if not _is_secret(path, tool_input):
         return FieldProblem(path_of(path), text)
-    walk, shown, place = SchemaWalk(asked.schema), [*path[:1]], [*path[:1]]
+    walk, shown, place = SchemaWalk(tool_input.schema), [*path[:1]], [*path[:1]]
     for part in path[1:]:
         is_item = isinstance(part, int) and not isinstance(_value_at(values, path[: len(shown)]), Mapping)
         key = part if is_item else str(part)
@@ -292,19 +295,19 @@ def _problem(path: Path, values: Any, text: str, asked: Asked) -> FieldProblem:
     return FieldProblem(path_of(shown), text)
 
 
-def _explain(path: Path, misfits: list[_Misfit], asked: Asked, quoted: Sequence[str]) -> str:
+def _explain(path: Path, misfits: list[_Misfit], tool_input: ExpectedInput, quoted: Sequence[str]) -> str:
     """Explain the problem at a path; `quoted` are the secret texts of all arguments, which no message may contain."""
-    detail, secret = misfits[0].detail, _is_secret(path, asked)
+    detail, secret = misfits[0].detail, _is_secret(path, tool_input)
     match detail["type"]:
         case "missing" | "missing_argument":
-            walk = SchemaWalk(asked.schema)
+            walk = SchemaWalk(tool_input.schema)
             return _missing(walk.at(path)) + ("" if secret else _unknown_beside(path, detail["input"], walk))
         case "extra_forbidden" | "unexpected_keyword_argument":
-            return unknown_argument(path, asked)
+            return unknown_argument(path, tool_input)
         case "json_invalid":
             raw = detail["input"]
             text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
-            return fault_of_json(text, detail["ctx"]["error"], quoted=not asked.secret)
+            return fault_of_json(text, detail["ctx"]["error"], quoted=not tool_input.secret)
         case "string_unicode" if isinstance(detail["input"], str):
             return HALF_A_CHARACTER
         case "union_tag_not_found":
@@ -328,7 +331,7 @@ def _explain(path: Path, misfits: list[_Misfit], asked: Asked, quoted: Sequence[
             return f"{text}; got a text that holds one. Send the {noun} itself, without quotes around it"
     if secret or not path:
         return text
-    if detail["input"] is None and "default" in SchemaWalk(asked.schema).at(path):
+    if detail["input"] is None and "default" in SchemaWalk(tool_input.schema).at(path):
         return f"{text}; got null, leave it out to have the default"
     return f"{text}; got {brief(detail['input'])}"
 
@@ -350,13 +353,13 @@ def _unknown_beside(path: Path, holder: Any, walk: SchemaWalk) -> str:
     return f"; it has the unknown key {' and '.join(unknown[:3])}" if known and unknown else ""
 
 
-def unknown_argument(path: Path, asked: Asked) -> str:
+def unknown_argument(path: Path, tool_input: ExpectedInput) -> str:
     """Explain why a caller may not give an argument."""
     name = str(path[-1])
-    if len(path) == 1 and name in asked.hidden:
+    if len(path) == 1 and name in tool_input.hidden:
         return "set by the host and not by the caller; leave it out"
     noun = "argument" if len(path) == 1 else "key"
-    walk = SchemaWalk(asked.schema)
+    walk = SchemaWalk(tool_input.schema)
     names = list(walk.properties(walk.at(path[:-1])))
     if not names:
         return f"unknown {noun}; no {noun}s are allowed"
@@ -391,13 +394,13 @@ def _quotes(detail: Mapping[str, Any], leaves: Sequence[str]) -> bool:
     return is_own and any(_has_part_of(leaf, message) for leaf in _leaves(detail["input"]))
 
 
-def _secret_leaves(values: Any, asked: Asked) -> list[str]:
+def _secret_leaves(values: Any, tool_input: ExpectedInput) -> list[str]:
     """Return the texts in secret arguments: the validator of another argument may know them, too."""
     if not isinstance(values, Mapping):
         return []
     named = cast("Mapping[str, Any]", values).items()
-    found = [leaf for name, value in named if _is_secret((name,), asked) for leaf in _leaves(value)]
-    declared = property_names(asked.schema) if found else ()
+    found = [leaf for name, value in named if _is_secret((name,), tool_input) for leaf in _leaves(value)]
+    declared = property_names(tool_input.schema) if found else ()
     return [leaf for leaf in found if len(leaf) >= _QUOTED and leaf not in declared]
 
 
@@ -411,11 +414,11 @@ def _has_part_of(secret: str, message: str) -> bool:
     )
 
 
-def _is_secret(path: Path, asked: Asked) -> bool:
+def _is_secret(path: Path, tool_input: ExpectedInput) -> bool:
     if not path:
-        return bool(asked.secret)
-    declared = SchemaWalk(asked.schema).properties(asked.schema)
-    return path[0] in asked.secret or ("*" in asked.secret and path[0] not in declared)
+        return bool(tool_input.secret)
+    declared = SchemaWalk(tool_input.schema).properties(tool_input.schema)
+    return path[0] in tool_input.secret or ("*" in tool_input.secret and path[0] not in declared)
 
 
 def _leaves(value: Any) -> list[str]:

@@ -441,9 +441,9 @@ class Exchange:
             self._events.put_nowait(CallEnded(id, outcome))
 
     def _asks(self, plan: ToolRoundPlan) -> list[FrontEndEvent]:
-        return [*(self._asked(waiting.request) for waiting in plan.suspended), self._ended("suspended")]
+        return [*(self._approval_event(waiting.request) for waiting in plan.suspended), self._ended("suspended")]
 
-    def _asked(self, request: ApprovalRequest) -> ApprovalAsked:
+    def _approval_event(self, request: ApprovalRequest) -> ApprovalAsked:
         longest, shown = self._sessions.limits.always, self._unconfirmed.get(request.id)
         further = None if longest is None or not GrantForm.fits(request) else GrantForm.schema(request, longest)
         return ApprovalAsked(

@@ -298,7 +298,7 @@ class SingleFlight:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def one(self, key: str) -> AsyncGenerator[Flight]:
+    async def flight(self, key: str) -> AsyncGenerator[Flight]:
         """Hold the other calls with this key back until the body ends or the flight lands."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         await lock.acquire()

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     )
     from toolcrib.tools._outputs import checked_output, output_schema, require_arguments
     from toolcrib.tools._questions import (
-        Asked,
         AskedKind,
         PersonAnswer,
+        QuestionOutcome,
         ask_approver,
         ask_person,
         asking,
@@ -69,7 +69,9 @@ else:
         __name__,
         {
             "._call_client": "LinkedClient",
-            "._questions": "Asked AskedKind PersonAnswer ask_approver ask_person asking can_ask_person person_answer",
+            "._questions": (
+                "AskedKind PersonAnswer QuestionOutcome ask_approver ask_person asking can_ask_person person_answer"
+            ),
             "._base": "BaseTool Instruction",
             "._body": "Body is_thunk",
             "._deadline": "Deadline current_deadline stopped_clocks",
@@ -89,7 +91,6 @@ else:
 
 __all__ = [
     "INSIDE",
-    "Asked",
     "AskedKind",
     "BaseTool",
     "Body",
@@ -108,6 +109,7 @@ __all__ = [
     "Place",
     "PromptOffer",
     "PromptText",
+    "QuestionOutcome",
     "ResourceListener",
     "ResourceOffer",
     "Source",

@@ -14,8 +14,15 @@ from toolcrib._short_repr import kind_of
 from toolcrib.errors import explain_options
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._foreign import require_own_object
-from toolcrib.tools._options import ToolKeywords, ToolOptions, class_options, only_options, split_keywords
-from toolcrib.tools._tool import Tool, function_name, make_tool, register_tool
+from toolcrib.tools._options import (
+    ToolKeywords,
+    ToolOptions,
+    class_options,
+    function_name,
+    only_options,
+    split_keywords,
+)
+from toolcrib.tools._tool import Tool, make_tool, register_tool
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -131,7 +138,6 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
     """
 
     def declare(model: M) -> M:
-        options = only_options("@tool_input", keywords)
         if not isinstance(model, type) or not issubclass(model, BaseModel):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
             shown = getattr(model, "__name__", model)
             raise TypeError(
@@ -139,6 +145,7 @@ def tool_input(name: str | None = None, *, output: Any = None, **keywords: Any) 
                 f"`class Input(RootModel[{shown}])`"
             )
         title = name or type(model.__name__, (BaseTool,), {}).name
+        options = only_options("@tool_input", title, keywords)
         spec = schema.ToolSpec.from_model(model, name=title, description=options.description, output=output)
         setattr(model, _MARK, Tool[..., Any](spec, options))
         return model

@@ -15,8 +15,8 @@ from weakref import WeakSet
 
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._base import BaseTool
-from toolcrib.tools._options import ToolKeywords, ToolOptions, only_options
-from toolcrib.tools._tool import Tool, function_name
+from toolcrib.tools._options import ToolKeywords, ToolOptions, function_name, only_options
+from toolcrib.tools._tool import Tool
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -264,7 +264,7 @@ def _offer_tool(
     complete: Completions | None,
     keywords: Mapping[str, Any],
 ) -> Tool[..., Any]:
-    options: ToolOptions = replace(only_options(maker, keywords), default=False)
+    options: ToolOptions = replace(only_options(maker, function_name(fn), keywords), default=False)
     spec = ToolSpec.from_function(
         fn,
         name=options.name or function_name(fn),

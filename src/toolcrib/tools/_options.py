@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 from inspect import isroutine
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, cast
 
 from toolcrib import approvals, calls
 from toolcrib._numbers import require_numbers
@@ -214,8 +215,7 @@ def split_keywords(
     Raises:
         TypeError: A keyword is near to an option's name, and the function has no such parameter.
     """
-    option: Any = keywords.get("name")
-    name = option if option and isinstance(option, str) else getattr(fn, "__name__", type(fn).__name__)
+    name = _name_among(keywords) or function_name(fn)
     refuse_misspelt_options(
         f"`{name}`", fn, keywords, ToolKeywords.__annotations__, "pass it as fixed={{{name!r}: ...}}", OPTION_WORDS
     )
@@ -225,24 +225,43 @@ def split_keywords(
     return _options_of(name, keywords), merged
 
 
+def function_name(fn: Any) -> str:
+    """Return the name of a function, of the one inside a partial, or of a callable object's class."""
+    inner = without_partial(fn)
+    return getattr(inner, "__name__", None) or type(inner).__name__
+
+
+def without_partial(fn: Any) -> Any:
+    """Return the function inside a partial, or a function itself."""
+    while isinstance(fn, partial):
+        fn = cast("partial[Any]", fn).func
+    return fn
+
+
+def _name_among(keywords: Mapping[str, Any]) -> str:
+    """Return the name among keywords, empty where it is not a text."""
+    name = keywords.get("name")
+    return name if isinstance(name, str) else ""
+
+
 def _options_of(name: str, keywords: Mapping[str, Any]) -> ToolOptions:
-    """Return the options among keywords; errors name the tool of this name."""
+    """Return the options among keywords of a tool that has this name unless they have another."""
     options: dict[str, Any] = {key: value for key, value in keywords.items() if key in _NAMES}
     _KINDS.read(f"`{name}`", options)
     options["tags"] = tag_set(options.get("tags"), f"`{name}`")
-    try:
-        return ToolOptions(**options)
-    except (TypeError, ValueError):
-        if options.get("name") is None:
-            options["name"] = name
-            ToolOptions(**options)  # which says the same of the tool by its name
-        raise
+    if options.get("name") is None:
+        options["name"] = name
+    return ToolOptions(**options)
 
 
-def only_options(maker: str, keywords: Mapping[str, Any]) -> ToolOptions:
-    """Return the options that `keywords` are; a TypeError that names `maker` for one that is not an option."""
+def only_options(maker: str, name: str, keywords: Mapping[str, Any]) -> ToolOptions:
+    """Return the options that `keywords` are; a TypeError that names `maker` for one that is not an option.
+
+    Args:
+        name: The tool's name, unless they have another.
+    """
     refuse_unknown_options(maker, keywords, _NAMES, WORDS_ELSEWHERE)
-    return _options_of(str(keywords.get("name") or maker), keywords)
+    return _options_of(_name_among(keywords) or name, keywords)
 
 
 def require_contracts(spec: ToolSpec, options: ToolOptions) -> None:

@@ -30,7 +30,7 @@ _REPORT_SECONDS: Final = 5.0  # between two reports that the question waits
 
 
 @dataclass(slots=True)
-class Asked:
+class QuestionOutcome:
     """The outcome of a question, filled in by the code that asks.
 
     Attributes:
@@ -49,7 +49,7 @@ def asking(
     of: str,
     about: Mapping[str, Any] | None = None,
     clocks: Deadline | None = None,
-) -> Generator[Asked]:
+) -> Generator[QuestionOutcome]:
     """Pause the deadlines around the call for the body, which asks, and record the question and its answer.
 
     Args:
@@ -59,7 +59,7 @@ def asking(
         about: The part of the question that sinks are given; never the answer.
         clocks: The innermost deadline of the call, for code that answers in a task of its own.
     """
-    asked, trace, began = Asked(), ctx.trace, time.perf_counter()
+    asked, trace, began = QuestionOutcome(), ctx.trace, time.perf_counter()
     number = None if trace is None else trace.asked({"what": kind, "of": of, **(about or {})})
     answer: dict[str, Any] = {}
     try:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
-from functools import partial
 from importlib import import_module
 from inspect import Signature, iscoroutinefunction, isfunction, signature
 from types import CodeType, FunctionType, MethodType
@@ -35,8 +34,10 @@ from toolcrib.tools._options import (
     ToolKeywords,
     ToolOptions,
     ToolType,
+    function_name,
     require_contracts,
     split_keywords,
+    without_partial,
 )
 
 P = ParamSpec("P")
@@ -152,7 +153,7 @@ class Tool(Observed, Generic[P, R]):
         self.__doc__ = (fn.__doc__ if isinstance(fn, _FUNCTIONS) else self.spec.doc) or self.spec.description or None
         self.__module__ = getattr(fn, "__module__", type(fn).__module__)
         self.__qualname__ = getattr(fn, "__qualname__", self.__name__)
-        inner = _without_partial(fn)
+        inner = without_partial(fn)
         method: Any = getattr(type(self), "_stream" if self.is_streaming else "_return")
         called = method if not self.bare else inner if isinstance(inner, _FUNCTIONS) else type(inner).__call__
         if isinstance(code := getattr(called, "__code__", None), CodeType):
@@ -215,7 +216,7 @@ class Tool(Observed, Generic[P, R]):
     @property
     def hooks(self) -> list[Hook[Any]]:
         """The hooks attached to this tool itself."""
-        return list(self.observers.own) if self._body is not None else []
+        return list(self.observers.hooks) if self._body is not None else []
 
     @property
     def lock(self) -> asyncio.Lock | None:
@@ -412,18 +413,6 @@ def make_tool(
             "@ez_tool, which runs a sync function in a worker thread."
         )
     return Tool(spec, options, fixed=fixed, key=key)
-
-
-def function_name(fn: Any) -> str:
-    """Return the name of a function, of the one inside a partial, or of a callable object's class."""
-    inner = _without_partial(fn)
-    return getattr(inner, "__name__", None) or type(inner).__name__
-
-
-def _without_partial(fn: Any) -> Any:
-    while isinstance(fn, partial):
-        fn = cast("partial[Any]", fn).func
-    return fn
 
 
 def _is_method(fn: Any) -> bool:

@@ -57,7 +57,7 @@ def schema_tool(
         problem = f"arguments are an object, and this is {kind!r}; make it a property of one"
         raise InvalidSchema(name, FieldProblem("type", problem))
     schema, output_schema = deepcopy(schema), deepcopy(output_schema)
-    options = only_options("schema_tool", {**keywords, "name": name, "description": description})
+    options = only_options("schema_tool", name, {**keywords, "name": name, "description": description})
     spec = ToolSpec.from_schema(
         fn, schema, name=name, description=description, returns=output_schema, check=checks_of(name, schema, whole=True)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 
@@ -220,7 +220,7 @@ class AgentRun:
     @asynccontextmanager
     async def _streaming(
         self, turn: Turn[Any], binding: TurnBinding
-    ) -> AsyncGenerator[tuple[AsyncIterator[Any], Clock, Table]]:
+    ) -> AsyncGenerator[tuple[AsyncIterable[Any], Clock, Table]]:
         """Run a turn whose tool streams, while the body takes what comes."""
         table = await self._fire_before(turn, binding)
         try:

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from random import Random
@@ -364,7 +355,7 @@ class Turn(Observed, Generic[T, V]):
     @asynccontextmanager
     async def streaming(
         self, binding: TurnBinding, grant: Grant | Denial | None = None
-    ) -> AsyncGenerator[tuple[AsyncIterator[T], Clock]]:
+    ) -> AsyncGenerator[tuple[AsyncIterable[T], Clock]]:
         """Run the turn over `binding` while the body takes the values, which it adds to `output`.
 
         Gives the values and the turn's clock: who gives a value away says `rest()` before and `begin()` after, so

@@ -187,7 +187,7 @@ class _GuardGates(Gates):
 
         A session that goes on makes a deferred call at once, now and then before its hooks are known.
         """
-        names = self._asked
+        names = self._names_to_ask_about
         if not names or options.can_use_tool == self.can_use_tool:
             return options
         return replace(options, settings=asking(options, names), can_use_tool=self.can_use_tool)
@@ -235,7 +235,7 @@ class _GuardGates(Gates):
     # --- inside
 
     @property
-    def _asked(self) -> list[str]:
+    def _names_to_ask_about(self) -> list[str]:
         """The tools that the policy may ask a person about, as Claude Code's rules name them."""
         approve = self._policy.approve
         if self.runs.may_ask or self._policy.hooks is not None or callable(approve) or approve is True:

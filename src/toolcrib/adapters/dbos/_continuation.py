@@ -71,7 +71,7 @@ async def suspended_on(client: Client, entry: ApprovalEntry) -> WorkflowStatus |
     status, is_asked = await client.status(entry.request.call_id), False
     if status is None:
         return None
-    while (asked := _asked(status)) is not None:
+    while (asked := _waiting_request_id(status)) is not None:
         after = await client.status(continuation_id(status.workflow_id, asked))
         if after is None:
             return status if asked == entry.request.id else "not yet"
@@ -89,7 +89,7 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
     while True:
         await client.dbos.cancel_workflow_async(work_id)  # before the look: it may end with a request until here
         status = await client.status(work_id)
-        request_id = None if status is None else _asked(status)
+        request_id = None if status is None else _waiting_request_id(status)
         if status is None or request_id is None:
             break
         work_id = continuation_id(work_id, request_id)
@@ -106,7 +106,7 @@ async def cancel_turn(client: Client, turn_id: str) -> str:
     return work_id
 
 
-def _asked(status: WorkflowStatus) -> str | None:
+def _waiting_request_id(status: WorkflowStatus) -> str | None:
     """Return the request that a workflow ended with, to be continued; None for another that ended, or has not."""
     result: Any = status.output
     if not isinstance(result, Mapping):

@@ -8,13 +8,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import dbos._dbos as dbos_module
@@ -237,8 +236,9 @@ class Engine:
         DBOS.listen_queues([queue.name for queue in self.queues])
         self._looks = QueueLooks(self.queues, self.clock)
         DBOS.launch()  # here, and not in a thread: DBOS runs async work in the loop that it is launched from
-        _note_looks(_instance(), self._looks)
-        _check_before_claims(_instance(), self, self._lease)
+        database: Any = _instance()._sys_db
+        self._looks.follow(database)
+        self._lease.check_claims(database, lambda: self.takes_work)
         renew = partial(self._renew, self._lease)
         looking = _kept_up(lambda _: self.executions.keep_looking(client, self.clock, renew), self)
         self._living = [asyncio.create_task(lasting) for lasting in (self._live(self._lease), looking)]
@@ -431,52 +431,6 @@ async def _tried(work: Callable[[], object]) -> bool:
     except Exception:  # the database's
         return False
     return True
-
-
-def _check_before_claims(instance: Any, engine: Engine, lease: Lease) -> None:
-    """Check the lease in each transaction in which DBOS takes work from a queue; no work is taken at the end."""
-    database = instance._sys_db
-    begin = database._begin
-
-    @contextmanager
-    def checked(isolation: str | None) -> Generator[Any]:
-        with begin(isolation) as connection:
-            yield connection
-            if not engine.takes_work:  # its threads may come back from an outage after the engine was left
-                raise WorkerError(engine.worker_id, "it stops, and takes no more work")
-            lease.check(connection)  # raises, and what was taken is not
-
-    database._begin = checked
-    claiming: Any = _Claiming(database)
-    # its claims of a queue with one at a time for each partition begin their transactions otherwise
-    kind = cast("Any", type(database))
-    database.start_queued_partitioned_workflows = partial(kind.start_queued_partitioned_workflows, claiming)
-
-
-class _Claiming:
-    """A database of DBOS all of whose transactions are checked."""
-
-    def __init__(self, database: Any) -> None:
-        self._database, self.engine = (
-            database,
-            SimpleNamespace(begin=lambda: database._begin(None), dialect=database.engine.dialect),
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._database, name)
-
-
-def _note_looks(instance: Any, looks: QueueLooks) -> None:
-    """Record when DBOS looks at a queue, which it does by reading its limits before it takes work from it."""
-    database = instance._sys_db
-    read = database.get_queue
-
-    def noted(name: str) -> Any:
-        found = read(name)
-        looks.note(name)
-        return found
-
-    database.get_queue = noted
 
 
 def _is_trouble(record: logging.LogRecord) -> bool:

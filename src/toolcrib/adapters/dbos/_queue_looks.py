@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.clock import SYSTEM_CLOCK, Clock
@@ -22,6 +22,21 @@ class QueueLooks:
         self._clock = clock
         self._polling = {queue.name: queue.polling for queue in queues}
         self._at = dict.fromkeys(self._polling, clock.monotonic())
+
+    def follow(self, database: Any) -> None:
+        """Record when DBOS looks at a queue, which it does by reading its limits before it takes work from it.
+
+        Args:
+            database: The system database of DBOS.
+        """
+        read = database.get_queue
+
+        def noted(name: str) -> Any:
+            found = read(name)
+            self.note(name)
+            return found
+
+        database.get_queue = noted
 
     def note(self, name: str) -> None:
         """Record that a queue was looked at."""

@@ -7,10 +7,13 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -125,6 +128,29 @@ class Lease:
         if found is None or found.token != self.token or _has_lapsed(found, database_time(connection)):
             raise WorkerError(self.worker_id, "its lease has run out, so that it may begin nothing")
 
+    def check_claims(self, database: Any, takes_work: Callable[[], bool]) -> None:
+        """Check the lease in each transaction in which DBOS takes work from a queue; no work is taken at the end.
+
+        Args:
+            database: The system database of DBOS.
+            takes_work: Whether the worker takes work; its threads may come back from an outage after it was left.
+        """
+        begin = database._begin
+
+        @contextmanager
+        def checked(isolation: str | None) -> Generator[Any]:
+            with begin(isolation) as connection:
+                yield connection
+                if not takes_work():
+                    raise WorkerError(self.worker_id, "it stops, and takes no more work")
+                self.check(connection)  # raises, and what was taken is not
+
+        database._begin = checked
+        claiming: Any = _Claiming(database)
+        # its claims of a queue with one at a time for each partition begin their transactions otherwise
+        kind = cast("Any", type(database))
+        database.start_queued_partitioned_workflows = partial(kind.start_queued_partitioned_workflows, claiming)
+
     def renew(self) -> bool:
         """Record that the worker lives; False when its work was handed over and it has to stop."""
         at = self._clock()  # before the database's, so that here it runs out sooner than for the others
@@ -150,6 +176,19 @@ class Lease:
         with self._engine.begin() as connection:
             mine = sa.update(_workers).where(_workers.c.id == self.worker_id, _workers.c.token == self.token)
             connection.execute(mine.values(seen_at=database_time(connection), state="stopped"))
+
+
+class _Claiming:
+    """A database of DBOS all of whose transactions are checked."""
+
+    def __init__(self, database: Any) -> None:
+        self._database, self.engine = (
+            database,
+            SimpleNamespace(begin=lambda: database._begin(None), dialect=database.engine.dialect),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
 
 
 class UnseenWorkerError(WorkerError):

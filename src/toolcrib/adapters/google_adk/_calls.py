@@ -46,10 +46,10 @@ async def make(
     call, run = ToolCall(name, arguments, theirs.function_call_id or new_call_id()), run_of(tools, theirs, provide)
 
     def answer(request: ApprovalRequest) -> Grant | Denial | None:
-        return _said(theirs, request)
+        return _confirmation_answer(theirs, request)
 
     def lost(request: ApprovalRequest) -> Grant | Denial | None:
-        answer = _said(theirs, request)
+        answer = _confirmation_answer(theirs, request)
         return answer if isinstance(answer, Denial) or is_as_seen(request) or _is_bound(theirs) else None
 
     outcome = await tools.call(call, run, answer=answer, lost=lost)
@@ -102,7 +102,7 @@ def reply_to(outcome: Outcome) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"result": value}
 
 
-def _said(theirs: ToolContext, request: ApprovalRequest) -> Grant | Denial | None:
+def _confirmation_answer(theirs: ToolContext, request: ApprovalRequest) -> Grant | Denial | None:
     """Return the answer that ADK's confirmation is, with what `answers` put beside it."""
     confirmation = theirs.tool_confirmation
     if confirmation is None:

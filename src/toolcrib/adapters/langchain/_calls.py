@@ -108,15 +108,16 @@ class CallOfGraph:
         `answers` does.
         """
         value = _value_of(request, self._call.id)
-        resumed, answer = _said(request, value)
+        resumed, answer = _interrupt_for_answer(request, value)
         follows = request.replaces is not None or request.in_doubt
         while follows and not (_is_for(request, resumed) or isinstance(answer, Denial)):
-            resumed, answer = _said(request, value)  # a plain yes may be one from before, which LangGraph gives again
+            # a plain yes may be one from before, which LangGraph gives again
+            resumed, answer = _interrupt_for_answer(request, value)
         if known:
             return answer
         fitting = rebound(answer, request, self._run)
         if fitting is None or not (isinstance(answer, Denial) or _is_bound(resumed) or is_as_seen(request)):
-            return _said(request, value)[1]  # another process was asked, and for something else
+            return _interrupt_for_answer(request, value)[1]  # another process was asked, and for something else
         return fitting
 
     async def _answered(self, answer: Grant | Denial) -> Outcome:
@@ -150,7 +151,7 @@ class CallOfGraph:
         return report
 
 
-def _said(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
+def _interrupt_for_answer(request: ApprovalRequest, value: dict[str, Any]) -> tuple[Any, Grant | Denial]:
     """Interrupt the graph until it is resumed with an answer; return what it is resumed with, and that answer.
 
     A reference to the answer in the approval store does not do: the store was asked before. LangGraph gives a

@@ -70,11 +70,11 @@ class GatedTool(StructuredTool):
 def _tool(bridge: FrameworkTools, name: str) -> BaseTool:
     async def call(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
         call = _call(bridge, name, arguments, toolcrib_runtime)
-        return _given(call, await call.outcome())
+        return _graph_result(call, await call.outcome())
 
     def call_now(toolcrib_runtime: ToolRuntime[Any, Any] | None = None, **arguments: Any) -> tuple[Any, Any]:
         call = _call(bridge, name, arguments, toolcrib_runtime)
-        return _given(call, call.outcome_now())
+        return _graph_result(call, call.outcome_now())
 
     return gated_tool(bridge, name, call, call_now, response_format="content_and_artifact")
 
@@ -110,7 +110,7 @@ def _call(
     return CallOfGraph(bridge, ToolCall(name, arguments, call_id or new_call_id()), runtime)
 
 
-def _given(call: CallOfGraph, outcome: Outcome) -> tuple[Any, Any]:
+def _graph_result(call: CallOfGraph, outcome: Outcome) -> tuple[Any, Any]:
     """Return the result for the graph: a command that the tool returned is the graph's.
 
     Raises:
@@ -148,7 +148,7 @@ def approval_requests(interrupts: Iterable[Interrupt] | None) -> list[ApprovalRe
     Raises:
         ApprovalError: LangChain's `HumanInTheLoopMiddleware` asks, and no gate of ours.
     """
-    return [request for _, request in _asked(interrupts)]
+    return [request for _, request in _requests_in(interrupts)]
 
 
 def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
@@ -162,10 +162,10 @@ def answers(interrupts: Iterable[Interrupt], *given: Given) -> dict[str, Any]:
         ApprovalError: An answer is for nothing that is asked; or LangChain's `HumanInTheLoopMiddleware` asks, and no
             gate of ours.
     """
-    return {id: answer_payload(answer) for id, answer in answered(_asked(interrupts), given)}
+    return {id: answer_payload(answer) for id, answer in answered(_requests_in(interrupts), given)}
 
 
-def _asked(interrupts: Iterable[Interrupt] | None) -> list[tuple[str, ApprovalRequest]]:
+def _requests_in(interrupts: Iterable[Interrupt] | None) -> list[tuple[str, ApprovalRequest]]:
     require_stopped("interrupts are those of a result, result['__interrupt__']", interrupts, Iterable, NoneType)
     asked = list(interrupts or ())
     if any(not isinstance(interrupt, Interrupt) for interrupt in asked):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value

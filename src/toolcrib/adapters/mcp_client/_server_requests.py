@@ -37,7 +37,7 @@ from toolcrib.schema import (
     Sampled,
     SampleRequest,
 )
-from toolcrib.tools import Asked, AskedKind, Deadline, asking, current_deadline, stopped_clocks
+from toolcrib.tools import AskedKind, Deadline, QuestionOutcome, asking, current_deadline, stopped_clocks
 
 _log = logging.getLogger("toolcrib.mcp")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
@@ -137,10 +137,10 @@ class ServerRequests:
         return result
 
     @contextmanager
-    def _asking(self, ctx: RunContext[Any] | None, kind: AskedKind, of: str, text: str) -> Generator[Asked]:
+    def _asking(self, ctx: RunContext[Any] | None, kind: AskedKind, of: str, text: str) -> Generator[QuestionOutcome]:
         """Record that a call waits while a request of the server, which is part of its record, is answered."""
         if ctx is None:
-            yield Asked()
+            yield QuestionOutcome()
             return
         question = object()
         self._waiting[question] = ctx

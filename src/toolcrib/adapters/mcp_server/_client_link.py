@@ -261,7 +261,7 @@ class AskingCalls:
                     await call.wait()
                     await _let_run(call)
                 if call.state == "asking" and self._has_room(call):
-                    return self._asked(call)
+                    return self._questions_reply(call)
         except BaseException:  # the client has gone, or the server ends
             await call.stop()
             raise
@@ -286,7 +286,7 @@ class AskingCalls:
         call.refuse(why)
         return False
 
-    def _asked(self, call: OpenCall) -> types.InputRequiredResult:
+    def _questions_reply(self, call: OpenCall) -> types.InputRequiredResult:
         """Return the reply with the questions of a call, which waits for the client from now on."""
         call.id, call.ctx, call.since = f"{self._mark}.{secrets.token_urlsafe(16)}", None, _clock()
         self._calls.add(call, self._seconds)

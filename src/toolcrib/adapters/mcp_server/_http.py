@@ -192,10 +192,10 @@ class _CallsOfPath:
         return await self._store.replace(replace(call, key=self._prefix + call.key), earlier)
 
     async def find(self, key: str) -> SuspendedCall | None:
-        return self._own(await self._store.find(self._prefix + key))
+        return self._without_prefix(await self._store.find(self._prefix + key))
 
     async def find_request(self, principal: str, request_id: str) -> SuspendedCall | None:
-        return self._own(await self._store.find_request(principal, request_id))
+        return self._without_prefix(await self._store.find_request(principal, request_id))
 
     async def drop(self, key: str, requests: Collection[str]) -> bool:
         return await self._store.drop(self._prefix + key, requests)
@@ -203,7 +203,7 @@ class _CallsOfPath:
     async def tools(self) -> frozenset[str]:
         return await self._store.tools()
 
-    def _own(self, call: SuspendedCall | None) -> SuspendedCall | None:
+    def _without_prefix(self, call: SuspendedCall | None) -> SuspendedCall | None:
         if call is None or not call.key.startswith(self._prefix):
             return None
         return replace(call, key=call.key.removeprefix(self._prefix))

@@ -240,7 +240,7 @@ class ToolServer(ABC):
         await self.refresh()
         if not self.may_be_suspended(request):
             return await self._start_or_resume(request)
-        async with self._flights.one(request.key) as request.flight:
+        async with self._flights.flight(request.key) as request.flight:
             return await self._start_or_resume(request)
 
     async def _start_or_resume(self, request: ToolRequest) -> CallReply | Suspension:

@@ -105,7 +105,7 @@ class PydanticChatModel:
             self._model, messages, model_settings=settings, model_request_parameters=parameters
         ) as stream:
             async for event in stream:
-                if text := _said(event):
+                if text := _added_text(event):
                     yield _chunk({"content": text}, None)
             answer = _completion(stream.get())
         [choice] = answer["choices"]
@@ -159,7 +159,7 @@ def _messages(request: ChatRequest) -> Iterator[ModelMessage]:
     asked: list[ModelRequestPart] = []
     for item in request.messages:
         if item["role"] != "assistant":
-            asked.append(_asked(item, names))
+            asked.append(_request_part(item, names))
             continue
         if asked:
             yield ModelRequest(asked, instructions=request.system or None)
@@ -170,7 +170,7 @@ def _messages(request: ChatRequest) -> Iterator[ModelMessage]:
     yield ModelRequest(asked, instructions=request.system or None)
 
 
-def _asked(item: Item, names: Mapping[str, str]) -> ModelRequestPart:
+def _request_part(item: Item, names: Mapping[str, str]) -> ModelRequestPart:
     match item["role"]:
         case "tool":
             call_id = item["tool_call_id"]
@@ -252,7 +252,7 @@ def _completion(answer: ModelResponse) -> Item:
     return {"object": "chat.completion", "model": answer.model_name, "choices": [choice], "usage": usage}
 
 
-def _said(event: object) -> str:
+def _added_text(event: object) -> str:
     """Return the text that an event of a stream adds to the answer."""
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):

@@ -31,7 +31,7 @@ class RawText(dict[str, Any]):
         super().__init__(object_in(text))
         self._text, self._read = text, dict(self)
 
-    def given(self) -> str | bytes | dict[str, Any]:
+    def arguments(self) -> str | bytes | dict[str, Any]:
         """Return the text; or the dict, when a hook of Pydantic AI edited it on the way."""
         return self._text if dict(self) == self._read else dict(self)
 

@@ -140,7 +140,7 @@ class _Messages(ProviderFormat):
     # --- transcripts
 
     def calls_of(self, item: Mapping[str, Any]) -> tuple[WireCall, ...]:
-        return tuple(map(_read_call, _asked(item)))
+        return tuple(map(_read_call, _call_parts(item)))
 
     def results_of(self, item: Mapping[str, Any]) -> tuple[WireResult, ...]:
         return tuple(
@@ -155,7 +155,7 @@ class _Messages(ProviderFormat):
         )
 
     def call_keys(self, item: Mapping[str, Any]) -> list[Any]:
-        return [_word(part, "tool_call_id") for part in _asked(item)]
+        return [_word(part, "tool_call_id") for part in _call_parts(item)]
 
     def result_keys(self, item: Mapping[str, Any]) -> list[Any] | None:
         found = _answered(item)
@@ -184,7 +184,7 @@ class _Messages(ProviderFormat):
 
     def with_call_ids(self, item: Mapping[str, Any], ids: Sequence[str]) -> Item:
         new = iter(ids)
-        asked = _asked(item)
+        asked = _call_parts(item)
         parts = [{**part, "tool_call_id": next(new)} if part in asked else part for part in _parts(item)]
         return {**item, "parts": parts}
 
@@ -235,7 +235,7 @@ def _canonical_part(part: Item) -> Item:
     return part if arguments is sent else {**part, "args": arguments}
 
 
-def _asked(item: Mapping[str, Any]) -> list[Item]:
+def _call_parts(item: Mapping[str, Any]) -> list[Item]:
     """Return the parts that are calls of the host's own tools; what a provider runs itself is answered beside it."""
     return [part for part in _parts(item) if item.get("kind") == "response" and part.get("part_kind") == "tool-call"]
 

@@ -156,7 +156,7 @@ class _Member(BaseTool):
         except TheirModelRetry as error:
             raise ModelRetry(error.message) from error
         except TheirApprovalRequired as error:
-            raise _asked(ctx, arguments, error.metadata or {}) from error
+            raise _approval_required(ctx, arguments, error.metadata or {}) from error
         except CallDeferred as error:
             raise ToolcribError(f"`{member.tool_def.name}` has to be executed elsewhere") from error
         if isinstance(result, ToolDenied):
@@ -188,7 +188,9 @@ async def _no_model(messages: list[ModelMessage], info: AgentInfo) -> ModelRespo
     raise RuntimeError("these tools run outside an agent and have no model: from_tools(..., model=...)")
 
 
-def _asked(ctx: RunContext[Any], arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> ApprovalRequired:
+def _approval_required(
+    ctx: RunContext[Any], arguments: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> ApprovalRequired:
     """Return their question as ours, and keep in the call what they need with the answer."""
     ctx.metadata[_STATE] = {"arguments": dict(arguments), "metadata": dict(metadata)}
     shown = {key: value for key, value in metadata.items() if key != KEY}

@@ -183,7 +183,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
         ctx: pydantic_ai.RunContext[AgentDepsT],
         tool: ToolsetTool[AgentDepsT],
     ) -> Any:
-        arguments = tool_args.given() if isinstance(tool_args, RawText) else tool_args
+        arguments = tool_args.arguments() if isinstance(tool_args, RawText) else tool_args
         waiting = resumed(name, tool_args, ctx)
         call_id = ctx.tool_call_id or new_call_id()
         fault = fault_of_call(ctx.messages, ctx.tool_call_id)

@@ -97,7 +97,7 @@ async def _take_up(tool: AgentTool, answered: Given) -> str | None:
     request, outcome = found
     tool.calls.settle(request, outcome)
     arguments = ", ".join(f"{name}={value!r}" for name, value in request.arguments.items())
-    return f"{request.tool}({arguments}): {tool.calls.told(outcome)}"
+    return f"{request.tool}({arguments}): {tool.calls.result_text(outcome)}"
 
 
 def _calls_of(agent: MultiStepAgent) -> Iterator[AgentCalls]:

@@ -120,12 +120,12 @@ class AgentCalls:
             original = originals.of(call.id, outcome.value)
             if original is not None and not tools.pipeline.has_deliveries(name, run):
                 return original
-        return self.given(outcome)
+        return self.agent_result(outcome)
 
-    def given(self, outcome: Outcome) -> Any:
+    def agent_result(self, outcome: Outcome) -> Any:
         """Return the result for an agent: text, or in a program the value."""
         if not isinstance(self.agent, CodeAgent):
-            return self.told(outcome)
+            return self.result_text(outcome)
         shown = render(outcome, structured=True)
         if shown.is_error:
             raise CallNotMade(outcome.tool, shown.text)
@@ -133,7 +133,7 @@ class AgentCalls:
         alone = isinstance(outcome, Completed) and isinstance(outcome.value, Media) and images
         return images[0] if alone else shown.text if shown.parts else shown.value
 
-    def told(self, outcome: Outcome) -> str:
+    def result_text(self, outcome: Outcome) -> str:
         """Return an outcome as text; its images are shown after the next step."""
         shown = render(outcome)
         self._shown_later(shown)

@@ -271,7 +271,7 @@ class _Introspection:
         mark = _mark(token)
         known = self._known.get(mark)
         if known is None:
-            async with self._flights.one(mark.hex()):
+            async with self._flights.flight(mark.hex()):
                 known = self._known.get(mark) or await self._ask(token, mark)
         if isinstance(known, str):
             raise TokenRefused(known)
