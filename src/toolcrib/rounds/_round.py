@@ -344,7 +344,7 @@ def decode(
     if not wire.items:
         if isinstance(format, str):
             _require_format(format, reply)
-        if wire is not reply and (isinstance(reply, list) or not rules.recognises(json_shape(reply))):
+        if wire is not reply and (isinstance(cast("Any", reply), list) or not rules.recognises(json_shape(reply))):
             refuse_part(reply)
     pipeline = pipeline_of(tools)
     run = run_for(run, "round")
