@@ -16,7 +16,7 @@ from toolcrib.record import POSTGRES_EVENT_TABLES
 
 EVENTS, WORDS = POSTGRES_EVENT_TABLES
 MAKES_INDEX = "query ~ '(CREATE|DROP) INDEX' AND wait_event_type = 'Lock'"
-WAITS_FOR_ITS_TURN = "query LIKE '%pg_try_advisory_lock%'"
+WAITS_FOR_ITS_TURN = "query ~ 'pg_try_advisory_lock'"
 ADD = "INSERT INTO toolcrib_activities VALUES ({}, '', '', NULL, '', '', 'done', NULL, 1, 1, '', NULL, NULL, 'oslo')"
 
 
@@ -59,7 +59,7 @@ async def seen(postgres: Postgres, name: str, condition: str) -> None:
     query = f"SELECT 1 FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid() AND {condition}"
     async with asyncio.timeout(60):
         with postgres.connect() as connection:
-            while connection.execute(query, [name]).fetchone() is None:  # noqa: ASYNC110 -- the server's
+            while connection.execute(query.encode(), [name]).fetchone() is None:  # noqa: ASYNC110 -- the server's
                 await asyncio.sleep(0.02)
 
 

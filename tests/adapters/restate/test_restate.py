@@ -63,10 +63,12 @@ class Shop:
         """Serve an agent for the body, at a port that is registered."""
         port, ended = port or free_port(), asyncio.Event()
         work = asyncio.create_task(restate.serve([agent], port=port, answers=0.05, until=ended.wait))
-        await self.register(port)
-        yield port
-        ended.set()
-        await work
+        try:
+            await self.register(port)
+            yield port
+        finally:
+            ended.set()
+            await work
 
     async def register(self, port: int) -> None:
         """Register the worker at a port, as soon as it listens."""
@@ -210,6 +212,18 @@ async def test_a_turn_waits_for_a_person_without_a_connection_and_goes_on_howeve
         await agent.approve(asked.request, "ann")
 
         assert (await handle.outcome(through=True)).text() == "paid 1"
+
+
+async def test_of_many_who_pass_on_one_answer_at_once_one_lets_the_turn_go_on(shop: Shop) -> None:
+    agent = shop.agent()
+    async with shop.working(agent):
+        handle = await agent.put(Turn(pay, kwargs={"amount": 1}))
+        asked = await handle.outcome()
+        asks = [shop.client.ask(agent.name, handle.id, "answered", asked.request.id) for _ in range(30)]
+        found = await asyncio.gather(*asks, return_exceptions=True)
+        await handle.cancel()
+
+    assert sorted(map(str, found)) == [*["False"] * 29, "True"]
 
 
 class Faults:

@@ -332,7 +332,10 @@ async def _answered(ctx: WorkflowSharedContext, request_id: str) -> bool:
     promise = ctx.promise(_answer(waits["number"]), _JSON)
     if await promise.peek() is not None:
         return False
-    await promise.resolve(True)
+    try:
+        await promise.resolve(True)
+    except TerminalError:  # another one has done it meanwhile
+        return False
     return True
 
 
