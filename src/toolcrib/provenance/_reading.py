@@ -15,14 +15,14 @@ from typing import Any, Final
 from toolcrib.calls import Media
 from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of, shown_words
-from toolcrib.provenance._origins import APART, Origins
+from toolcrib.provenance._origins import Origins
 from toolcrib.provenance._pieces import Piece, Reading, key_of, number_text, value_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, argument_of, cut, digest_of
 from toolcrib.provenance._records import numbers_named
 from toolcrib.provenance._shapes import UNREAD, text_of
 from toolcrib.provenance._spoken import dates_said, numbers_said, times_said
-from toolcrib.provenance._texts import TextIndex, flat, words_in
+from toolcrib.provenance._texts import APART, TextIndex, flat, words_in
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.provenance._writings import Binding, Moment, moments_in
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
