@@ -22,15 +22,15 @@ def memory() -> Memory:
     return made
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"names": {"eve@evil.com": 1}},
-        {"names": {"eve@evil.com": True}},
-        {"names": [{"eve@evil.com": {}}]},
-        {"eve@evil.com": 1},
-    ],
-)
+KEYED: list[dict[str, Any]] = [
+    {"names": {"eve@evil.com": 1}},
+    {"names": {"eve@evil.com": True}},
+    {"names": [{"eve@evil.com": {}}]},
+    {"eve@evil.com": 1},
+]
+
+
+@pytest.mark.parametrize("arguments", KEYED)
 def test_what_a_key_looked_up_is_not_trusted(arguments: Mapping[str, Any]) -> None:
     made = memory()
     made.read("expand", "c2", arguments, ["eve@evil.com"], "trusted", fields=FIELDS)

@@ -30,8 +30,8 @@ _TEXT: Final = {"type": "string"}
 def _staged(
     said: str, strike: Call, control: Call | None = None, *, more: dict[str, Effects], read: Any = None, steps: Any = ()
 ) -> Attack:
-    reads = {"read_mail": MAIL, **(read or {})}
-    calls = [("read_mail", {}), *((name, {}) for name in reads if name != "read_mail"), *steps]
+    reads: dict[str, Any] = {"read_mail": MAIL, **(read or {})}
+    calls: list[Call] = [("read_mail", {}), *((name, {}) for name in reads if name != "read_mail"), *steps]
     return Staged(said=said, read=reads, calls=calls, strike=strike, control=control, becomes=AS_IT_IS, more=more)
 
 

@@ -1,4 +1,4 @@
-"""What a call may take or give: private values, and what the run wrote, by its names or as a whole."""
+"""Questions about values that a call may take or give without arguments: private ones, and those that the run wrote."""
 
 from __future__ import annotations
 
@@ -231,14 +231,14 @@ class TakenValues(Readings):
     def _taken_of(
         self, binding: Binding, tool: str, effect: Effect, leaves: Sequence[tuple[str, Any]]
     ) -> Sequence[str]:
-        """Return what a call may take of what another one wrote, as a person reads it."""
+        """Return the values of a binding that a call may take, as texts for a question; an empty text for said ones."""
         values = binding.values_for(effect, self._approved)
         if effect == "execute" or not any(has_words(value) for _, value in leaves):
             return values or ([""] if effect == "execute" and binding.stated else ())
         texts = [(path, value) for path, value in leaves if has_words(value)]
         numbered = (bound for path, value in texts for bound in self._numbers_of_run(tool, path, value))
         named = (bound for _, value in texts for bound in self._writings.named_in(str(value)))
-        is_named = any((each.tool, each.call_id) == (binding.tool, binding.call_id) for each in (*numbered, *named))
+        is_named = any((bound.tool, bound.call_id) == (binding.tool, binding.call_id) for bound in (*numbered, *named))
         return values if is_named else ()
 
 

@@ -205,7 +205,8 @@ class _Labels:
         """
         if path and path in self._labels:
             return _Label(self._labels[path], "[" in path, is_named=True, field=fields)
-        found, field, is_inside = None, fields, above.is_named and above.trust == "untrusted"
+        found: Any = None
+        field, is_inside = fields, above.is_named and above.trust == "untrusted"
         while fields is not None and len(fields[0]) + len(name) < self._longest + 1:
             is_inside = is_inside and fields is not above.field
             key, fields = fields
