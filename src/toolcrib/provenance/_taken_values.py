@@ -222,9 +222,9 @@ class TakenValues(Readings):
         if binding is None:
             return
         for (taker, _), (effect, leaves) in self._under_way.items():
-            taken = self._taken_of(binding, taker, effect, leaves)
-            if taken:
-                shown = f" (`{taken[-1]}`)" if taken[-1] else ""
+            values = self._taken_of(binding, taker, effect, leaves)
+            if values:
+                shown = f" (`{values[-1]}`)" if values[-1] else ""
                 why = f"`{tool}` writes what is not known{shown}, and `{taker}`, which has not ended, may take it"
                 yield from self._asked_of_writings(taker, "bound", binding.digests, why, (tool,))
 
