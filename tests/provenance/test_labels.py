@@ -114,3 +114,31 @@ def test_a_name_that_is_an_address_a_link_or_a_path_is_no_name(name: str) -> Non
 @pytest.mark.parametrize("name", ["Ann Lee", "Dr. Ann", "general", "@ann", "R&D", "v2.0", "Jean-Luc O'Neill", "#help"])
 def test_a_name_with_marks_is_a_name(name: str) -> None:
     assert trusted({"sender": "name"}, [{"sender": name}]) == {"[0].sender"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "places"),
+    [
+        (
+            {"body": "untrusted", "sender": "trusted", "*": "trusted"},
+            {"sender": "a", "body": {"sender": "b"}},
+            {"sender"},
+        ),
+        ({"body": "untrusted", "sender": "trusted"}, {"sender": "a", "body": [{"x": {"sender": "b"}}]}, {"sender"}),
+        ({"[1]": "untrusted", "sender": "trusted"}, [{"sender": "a"}, {"sender": "b"}], {"[0].sender"}),
+        (
+            {"body": "untrusted", "body.sender": "trusted", "head.sender": "trusted"},
+            {"body": {"sender": "a", "head": {"sender": "b"}}},
+            {"body.sender"},
+        ),
+        (
+            {"body": "untrusted", "body.head.sender": "trusted"},
+            {"body": {"head": {"sender": "a"}}},
+            {"body.head.sender"},
+        ),
+    ],
+)
+def test_what_is_in_an_untrusted_field_is_untrusted_whatever_its_name_is(
+    labels: Any, value: Any, places: set[str]
+) -> None:
+    assert {place for place in trusted(labels, value) if "sender" in place} == places

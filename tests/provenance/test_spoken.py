@@ -118,3 +118,41 @@ def test_a_stranger_says_nothing_by_it() -> None:
     made.read("read_mail", "c2", {}, "twenty tomorrow at noon", "untrusted")
 
     assert [made.origin(value).kind for value in (20, "2026-12-01", "12:00")] == ["model"] * 3
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("2 million", 2_000_000),
+        ("1.5 million", 1_500_000),
+        ("3 hundred", 300),
+        ("12,5 thousand", 12_500),
+        ("2 billion", 2e9),
+    ],
+)
+def test_a_number_with_a_word_of_scale_is_the_product(said: str, number: float) -> None:
+    assert kind_of(f"the budget is {said} euros", number) == "user"
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        *(("2 million", number) for number in (2, 1_000_000)),
+        *(("1.5 thousand", number) for number in (1.5, 1_000)),
+        *(("half a million", number) for number in (1_000_000, 500)),
+        *(("a quarter million", number) for number in (1_000_000, 4)),
+        ("half a dozen", 12),
+        *(("two and a half million", number) for number in (2, 1_000_000)),
+        *(("50 k", number) for number in (50, 1_000)),
+        *(("7 bn", number) for number in (7, 1_000_000_000)),
+    ],
+)
+def test_a_part_of_a_number_with_a_word_of_scale_is_unknown(said: str, number: float) -> None:
+    assert kind_of(f"the budget is {said} euros", number) == "model"
+
+
+@pytest.mark.parametrize(
+    ("said", "number"), [("50 kilos", 50), ("20 knots", 20), ("5 hundredths", 5), ("a million", 1e6)]
+)
+def test_a_number_before_another_word_is_the_users(said: str, number: float) -> None:
+    assert kind_of(f"it is {said}", number) == "user"

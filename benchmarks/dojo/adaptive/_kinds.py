@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks.dojo.adaptive import (
     _collections,
+    _elsewhere,
     _flows,
     _grants,
     _links,
@@ -44,5 +45,6 @@ KINDS: Final = (
     *_names.KINDS,
     *_collections.KINDS,
     *_unnamed.KINDS,
+    *_elsewhere.KINDS,
 )
 """All kinds, in the order of the table."""

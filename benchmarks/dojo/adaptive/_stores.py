@@ -147,7 +147,7 @@ class Staged:
 def _tool(
     name: str, effect: str, parameters: Mapping[str, Any], act: Callable[..., Any], content: Sequence[str] = ()
 ) -> Tool[..., Any]:
-    required = [each for each in parameters if each not in ("text", "file")]
+    required = [each for each, kind in parameters.items() if each not in ("text", "file") and "default" not in kind]
     schema = {"type": "object", "properties": dict(parameters), "required": required}
     return schema_tool(
         name, schema, act, effect=effect_of(effect), source="trusted", content=tuple(content), thread=False

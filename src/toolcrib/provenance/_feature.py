@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,8 +18,9 @@ from toolcrib.jsonschema import properties_of, subschemas
 from toolcrib.pipeline import Call, Run
 from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
-from toolcrib.provenance._question import Origin, Question, path_of
+from toolcrib.provenance._question import Origin, Question, argument_of, path_of
 from toolcrib.provenance._shapes import is_small, json_in, media_in, shapes_of
+from toolcrib.provenance._values import keys_of, leaves_of
 from toolcrib.schema import REDACTED, Content, Decides
 from toolcrib.tools import Instruction, Place, Source, Tool
 from toolcrib.toolsets import ToolEntry, Toolset
@@ -30,6 +32,8 @@ _NAME: Final = "provenance"
 _REFUSAL: Final = "the policy does not allow it"
 _MOST_ORIGINS: Final = 50  # of one call, in its record
 _READING: Final = frozenset({"none", "fetch"})
+_ENDS: Final = frozenset({"result", "error", "hook", "refusal"})  # what a call that has ended gives
+_RECEIVER: Final = re.compile(r"[@#/]|\w\.[^\W\d_]{2}")  # an address, a channel, a link or a host
 
 
 class RunProvenance(FeatureState):
@@ -91,6 +95,9 @@ class RunProvenance(FeatureState):
         call = given.call
         if call is not None:
             self.read_descriptions(call.toolset, run)
+        if given.origin in _ENDS and request is not None:
+            memory.end(request.name, request.id)
+            memory.expect_result(request.id, request.name)
         match given.origin:
             case "result" | "error" | "hook":
                 self._read_result(given.call, given)
@@ -114,8 +121,6 @@ class RunProvenance(FeatureState):
                 self._is_first = memory.expect("transcript")
             case "model":
                 memory.is_told = memory.is_told or self._is_first
-            case "call" if request is not None:
-                memory.expect_result(request.id, request.name)
             case "warning" if request is not None:
                 memory.warn(request.id, untrusted="untrusted" in given.value, private="private" in given.value)
             case "restored":
@@ -136,7 +141,6 @@ class RunProvenance(FeatureState):
         A long result is read when the next call is checked, off the event loop.
         """
         memory, labels = self.memory, self.labels_of(call)
-        memory.expect_result(call.id, call.name)
         value, source = given.value, labels.source
         kept_result = getattr(call.outcome, "kept", None)
         if kept_result is not None:
@@ -187,7 +191,8 @@ class RunProvenance(FeatureState):
                 *([] if kept_result is None else [Media("text/plain", b"", name=kept_result.handle)]),
             ]
             memory.keep_files(call.name, call.id, files, labels.readers)
-        keep = partial(memory.read, call.name, call.id, arguments, source=source, readers=labels.readers)
+        options: dict[str, Any] = {"source": source, "readers": labels.readers, "fields": labels.fields}
+        keep = partial(memory.read, call.name, call.id, arguments, **options)
         is_shown = labels.effect != "program"  # what a program draws is made of what was read before
         self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at), with_files=is_shown)
 
@@ -250,7 +255,11 @@ class RunProvenance(FeatureState):
             except Exception:  # a function of the host's, which may not know a result by what a model was shown of it
                 labels = "untrusted"
             echoes = entry is not None and ruled.effect not in _READING
-            memory.read(name, id, arguments, found, labels, ruled.readers, echoes=echoes)
+            fields = None if entry is None else ruled.fields
+            if entry is not None and ruled.effect not in ("none", "program"):
+                content = ruled.content_of(arguments)
+                memory.write_again(Origin("untrusted", name, id), arguments, content, ruled.effect, ruled.fields)
+            memory.read(name, id, arguments, found, labels, ruled.readers, echoes=echoes, fields=fields)
 
         memory.is_whole = False
         memory.wait(read)
@@ -270,11 +279,10 @@ class RunProvenance(FeatureState):
         return {"weighed": self.memory.is_whole}
 
     def to_dict(self) -> Mapping[str, Any]:
-        return {"reads_others": True} if self.memory.reads_others else {}
+        return self.memory.to_dict()
 
     def restore(self, data: Mapping[str, Any], *, is_same_run: bool) -> None:
-        if data.get("reads_others") and not (is_same_run and self.memory.reads_others):
-            self.memory.lose()
+        self.memory.restore(data, is_same_run=is_same_run)
 
 
 def _state_of(run: Run) -> RunProvenance | None:
@@ -365,11 +373,14 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
     if labels.effect == "program":
         return memory.judge_programs(values, content)
     arguments = _without_defaults(call.tool, values)
-    found = memory.judge(call.name, labels.effect, arguments, content, settled)
+    receivers = [*_other_receivers(call.tool, arguments, content, labels)] if memory.has_private else ()
+    found = memory.judge(call.name, labels.effect, arguments, content, settled, receivers=receivers)
     keys = memory.judge_keys(call.name, arguments, labels.fields, labels.effect)
     found += [key for key in keys if key.argument not in content]
     memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect, labels.fields)
-    return found
+    deciding = {name: value for name, value in values.items() if name not in content}
+    memory.begin(call.name, call.id, labels.effect, deciding)
+    return [*found, *memory.judge_under_way(call.name, call.id)]
 
 
 def _questions(origins: Iterable[Mapping[str, str]]) -> tuple[Question, ...]:
@@ -436,6 +447,26 @@ def _without_defaults(tool: Tool[..., Any], values: Mapping[str, Any]) -> dict[s
     except SchemaError:  # a host may pass what has no schema
         properties = {}
     return {name: value for name, value in values.items() if not _is_default(value, properties.get(name))}
+
+
+def _other_receivers(
+    tool: Tool[..., Any], given: Mapping[str, Any], content: Collection[str], labels: ToolLabels
+) -> Iterator[str]:
+    """Yield keys of arguments, and texts that a tool takes for arguments that are not given, which may be receivers.
+
+    An address, a link or a channel may be one; without a required argument that decides, each text may be.
+    """
+    yield from (key for path, key in keys_of(given) if key not in labels.fields and argument_of(path) not in content)
+    try:
+        parameters = tool.spec.parameters
+    except SchemaError:  # a host may pass what has no schema
+        return
+    is_addressed = any(name not in content for name in parameters.get("required", ()))
+    for name, schema in properties_of(parameters).items():
+        if name not in given and name not in content and isinstance(schema, dict):
+            for _, value in leaves_of(cast("dict[str, Any]", schema).get("default")):
+                if isinstance(value, str) and (not is_addressed or _RECEIVER.search(value) is not None):
+                    yield value
 
 
 def _is_default(value: Any, schema: Any) -> bool:

@@ -58,11 +58,14 @@ _OPEN: Final = r"(?<![^\s(\[{<\"'\u2018\u201c=|])(?<!\w['\"\u2018\u201c(\[{<=])(
 _SHUT: Final = r"(?=[)\]}>\"'\u2019\u201d.,;:!?|]*(?:\s|$))(?! \d{3}(?!\d))"
 _FIGURE: Final = r"-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}|\d+(?:\.\d+|,\d{1,2})?)"
 _UNIT: Final = r"[$\u20ac\u00a3%]"
+_SCALE: Final = "hundred|thousand|million|billion|trillion|mio|mrd|k|bn"  # behind a part of a number
 _MEASURES: Final = re.compile(
     rf"{_OPEN}(?:([$\u20ac\u00a3#]) ?)({_FIGURE})(?: ?({_UNIT}))?{_SHUT}|{_OPEN}()({_FIGURE}) ?({_UNIT}){_SHUT}"
 )
 _UNITS: Final = frozenset("$\u20ac\u00a3#%")
-_NUMBERS: Final = re.compile(rf"{_OPEN}(?:[$\u20ac\u00a3#] ?)?({_FIGURE})(?! ?%)(?: ?[\u20ac\u00a3$])?{_SHUT}")
+_NUMBERS: Final = re.compile(
+    rf"{_OPEN}(?:[$\u20ac\u00a3#] ?)?({_FIGURE})(?! ?%| (?:{_SCALE})\b)(?: ?[\u20ac\u00a3$])?{_SHUT}"
+)
 _GROUPS: Final = re.compile(r"[+(]?(?<![\w.,])\w*\d\)?(?:[ -]\(?\d+(?:[.,]\d+)?(?![\d:/])\)?)+")  # of a long number
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
 _DEBIT: Final = re.compile(r"\([\d.,]+\)")  # as accounts write a negative number

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, cast
 
-from toolcrib.provenance._kinds import number_of, without_moments
+from toolcrib.provenance._kinds import without_moments
 from toolcrib.provenance._links import links_in
-from toolcrib.provenance._pieces import key_of, value_of
+from toolcrib.provenance._pieces import key_of
 from toolcrib.provenance._question import ASKED, ASKED_INSIDE, Origin, OriginKind, Question, argument_of, cut
-from toolcrib.provenance._reading import Readings
-from toolcrib.provenance._records import is_named_alike, is_number_of_object, numbers_named, things_of, words_named
+from toolcrib.provenance._records import words_named
+from toolcrib.provenance._taken_values import TakenValues
 from toolcrib.provenance._texts import flat
-from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value, texts_that_leave
-from toolcrib.provenance._writings import GIVING, Binding
+from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.tools import INSIDE, Effect
 
 _MOST_NAMED: Final = 8  # of what was read, in a question
@@ -25,15 +24,10 @@ _ANY: Final[tuple[OriginKind, ...]] = ("untrusted", "model", "private")  # what 
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _MOST_LINKS: Final = 200  # in one text
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
-_NAMING: Final = re.compile(r"\d|\w[@./:]\w")
-_FILE: Final = re.compile(
-    r"[^@*?\[\]{},;|\n]*\w\.(?!(?:zip|tar|t?gz|tbz|bz2|xz|zst|7z|rar|ics|vcf|mbox)$)[a-z][a-z0-9]{0,4}", re.IGNORECASE
-)
-"""The name of a single file; an archive, a calendar and a mailbox have many things in them."""
 _OF_USER: Final = re.compile(r"[^\W\d_]{4,}")  # a word that shows the user's will
 
 
-class Memory(Readings):
+class Memory(TakenValues):
     """The texts and results that one run has read, with their sources.
 
     Attributes:
@@ -44,10 +38,6 @@ class Memory(Readings):
         today: The day, by which the user's words have dates; None where it is not known.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._approved: set[str] = set()  # marks
-
     # --- what a person has to be asked
 
     def judge(
@@ -57,6 +47,8 @@ class Memory(Readings):
         arguments: Mapping[str, Any],
         content: frozenset[str] = frozenset(),
         settled: list[Question] | None = None,
+        *,
+        receivers: Collection[str] = (),
     ) -> list[Question]:
         """Return the questions for a person before a tool with an effect runs.
 
@@ -66,6 +58,7 @@ class Memory(Readings):
             arguments: The final arguments as JSON shapes.
             content: The arguments that say something, and decide nothing.
             settled: Gets where the other values come from that decide something.
+            receivers: Those to whom it goes besides the values: keys, and what the tool takes by itself.
         """
         self._begin()
         leaves = list(islice(leaves_of(arguments, with_flags=True), MOST_VALUES + 1))
@@ -84,10 +77,13 @@ class Memory(Readings):
         if effect not in INSIDE:
             says_nothing = not statements and not any(has_words(value) for _, value in deciding)
             questions += self._asked_of_links(tool, arguments, content)
-            questions += self._asked_of_private_values(tool, arguments, deciding)
-            questions += self._asked_of_private_names(tool, effect, deciding, is_whole=says_nothing)
+            others = frozenset(map(flat, receivers))
+            questions += self._asked_of_private_values(tool, arguments, deciding, others)
+            questions += self._asked_of_private_names(tool, effect, deciding, others, is_whole=says_nothing)
             if says_nothing or effect == "execute":
                 questions += self._asked_of_all_writings(tool, effect, deciding)
+        elif self._budget < 0:
+            questions += _too_many(tool, "")
         if not questions and not is_anchored and not self._has_users(statements, is_inside=effect in INSIDE):
             mark = Origin("model").mark(tool, "", json.dumps(arguments, sort_keys=True))
             if mark not in self._approved:
@@ -198,50 +194,6 @@ class Memory(Readings):
             found = [*self._named_by_run(effect, str(value), found[0], self._numbers_of_run(tool, path, value)), *found]
         return self._cover_paid(value, found) if effect == "spend" else found
 
-    def _named_by_run(
-        self, effect: Effect, value: str, found: Origin | None = None, numbered: Sequence[Binding] = ()
-    ) -> list[Origin]:
-        """Return the origins of a value that names values of the run which are asked about for an effect.
-
-        Args:
-            effect: The effect.
-            value: The value as text.
-            found: The origin of it.
-            numbered: The bindings of the object that the value is the number of.
-        """
-        if not self._writings.made_by:
-            return []
-        texts = [value, *(self._texts_of_object(value) if effect in GIVING and number_of(value) is not None else ())]
-        bindings = dict.fromkeys([*numbered, *(bound for text in texts for bound in self._writings.named_in(text))])
-        source = None if found is None else self._writings.made_by.get((found.tool, found.call_id))
-        if source is not None:
-            bindings[source] = None
-        asked = ((bound, bound.values_for(effect, self._approved)) for bound in bindings)
-        return [
-            Origin("bound", bound.tool, bound.call_id, ", ".join(values), source=bound.digests)
-            for bound, values in asked
-            if values
-        ]
-
-    def _numbers_of_run(self, tool: str, path: str, value: Any) -> Sequence[Binding]:
-        """Return the bindings of the object with a number: by the number, or by the call that returned it.
-
-        A number that came with such things afterwards, in an object that says nothing else, may be that of each.
-        """
-        made_by = self._writings.made_by
-        if not made_by or not is_number_of_object(tool, path):
-            return ()
-        found = [*self._writings.numbered(numbers_named(tool, path, value))]
-        places = self._values.get(key_of(value), [])[:_MOST_NAMED]
-        for at in places:
-            piece = self._sources[at]
-            call, about = (piece.reading.tool, piece.reading.call_id), things_of(piece.reading.tool)
-            if call in made_by and is_named_alike(path, piece):
-                found.append(made_by[call])
-            if places[0] >= self._writings.first and self._pointer_to(at) is None:
-                found += (bound for bound in made_by.values() if not about.isdisjoint(things_of(bound.tool)))
-        return found
-
     def _names_tool(self, name: str) -> bool:
         """Return whether the user wrote, and did not forbid, what a tool does: `empty_inbox`, "empty my inbox"."""
         verb, *rest = words_named(name) or [""]
@@ -295,108 +247,33 @@ class Memory(Readings):
                     if origin.kind in ASKED:
                         yield from self._asked_unless_approved(tool, path, link, origin)
 
-    def _asked_of_private_values(
-        self, tool: str, arguments: Mapping[str, Any], deciding: Sequence[tuple[str, Any]]
-    ) -> Iterator[Question]:
-        """Yield questions about private values for others than their readers, in a value, a key or several values."""
-        if self._private.is_full:
-            yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
-        if not self._private:
-            return
-        receivers = {flat(str(value)) for _, value in deciding if has_words(value)} - self._private.names
-        found = set[str]()
-        for path, text, is_joined in texts_that_leave(arguments):
-            for piece, number, readers in self._private.within(text, receivers):
-                if not (is_joined and piece in found):
-                    origin = replace(self._sources[number].located(), kind="private")
-                    yield from self._asked_unless_approved(tool, path, piece, origin, receivers - readers)
-                found.add(piece)
+    @property
+    def has_private(self) -> bool:
+        """True if the run has read private values."""
+        return self._private.readers is not None
 
-    def _asked_of_private_names(
-        self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]], *, is_whole: bool
-    ) -> Iterator[Question]:
-        """Yield questions about what has private values that the run wrote, where others than their readers get it.
+    # --- what another process has to know
 
-        What is the only value of a `send` is the receiver, unless it is the name of a file with such values. A call
-        that gives others what is stored, and names none of it, may give all of it: but for one file.
-
-        Args:
-            tool: The tool's name.
-            effect: The effect of the tool.
-            deciding: The values, with their paths.
-            is_whole: Whether the call has neither a text nor a number.
-        """
-        if not self._private:
-            return
-        under = {path: self._private_under(tool, path, value) for path, value in deciding if has_words(value)}
-        receivers = {flat(str(value)) for path, value in deciding if has_words(value) and not under[path]}
-        for path, value in deciding:
-            text = str(value)
-            is_file = _NAMING.search(text) is not None and any(self._writings.named_in(text))
-            is_receiver = effect == "send" and not receivers and not is_file
-            for number, readers in under.get(path, ()) if not is_receiver else ():
-                if not _may_read(receivers, readers):
-                    origin = replace(self._sources[number].located(), kind="private")
-                    yield from self._asked_unless_approved(tool, path, text, origin, receivers - readers)
-        readers = self._writings.readers
-        is_whole = is_whole or effect == "execute" or (effect == "share" and not _is_of_files(deciding))
-        if is_whole and readers is not None and not (any(under.values()) or _may_read(receivers, readers)):
-            why = f"may give others what `{self._writings.writer_of_private}` wrote in this run, which is private"
-            yield from self._asked_of_writings(tool, "private", self._writings.private, why, receivers - readers)
-
-    def _private_under(self, tool: str, path: str, value: Any) -> Sequence[tuple[int, frozenset[str]]]:
-        """Return the private values that the run wrote under a name, into its object, or where a call gave a handle."""
-        texts = (str(value), *self._texts_of_object(str(value)))
-        bindings = [bound for text in texts for bound in self._writings.named_in(text)]
-        if is_number_of_object(tool, path):
-            bindings += self._writings.numbered(numbers_named(tool, path, value))
-        calls = ((origin.tool, origin.call_id) for origin in self.cover(value))
-        bindings += (self._writings.made_by[call] for call in calls if call in self._writings.made_by)
-        return tuple(dict.fromkeys(piece for bound in bindings for piece in bound.private))
-
-    def _texts_of_object(self, value: str) -> Iterator[str]:
-        """Yield the texts of the objects that a trusted result has with a value."""
-        objects = self._values.get(value_of(value), ())[:_MOST_NAMED]
-        yield from (sibling.text for at in objects for sibling in self._siblings(at))
-
-    def _asked_of_all_writings(
-        self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]]
-    ) -> Iterator[Question]:
-        """Yield a question about a call that may take whatever the run wrote: it runs it, or says nothing of it.
-
-        What it names is asked about by its name.
-        """
-        bindings = self._writings.made_by.values()
-        texts = (str(value) for _, value in deciding if has_words(value)) if bindings else ()
-        named = {digest for text in texts for bound in self._writings.named_in(text) for digest in bound.digests}
-        unknown = {
-            (bound.tool, value): bound.digests
-            for bound in bindings
-            for value in (bound.values_for(effect, self._approved) if not named.issuperset(bound.digests) else ())
+    def to_dict(self) -> dict[str, Any]:
+        """Return as JSON shapes what the run has read and written, without the texts."""
+        self.settle()
+        readers, tool = self._private.readers, self._writings.last_tool
+        private = {} if readers is None else {"private_readers": sorted(readers)}
+        return {
+            **({"reads_others": True} if self.reads_others else {}),
+            **private,
+            **({"unknown_writer": tool} if tool else {}),
         }
-        written = {digest for digests in unknown.values() for digest in digests}
-        writer, value = next(reversed(unknown), (self._writings.writer, ""))
-        if effect == "execute":
-            written |= self._writings.stated
-        if written:
-            verb, shown = "run" if effect == "execute" else "take", f" (`{value}`)" if value else ""
-            why = f"may {verb} what `{writer}` wrote in this run{shown}, which is not known"
-            yield from self._asked_of_writings(tool, "bound", written, why)
 
-    def _asked_of_writings(
-        self, tool: str, kind: OriginKind, written: Collection[str], why: str, to: Collection[str] = ()
-    ) -> Iterator[Question]:
-        """Yield a question about a call that may run, or give others, what the run wrote, whatever the call names."""
-        mark = Origin(kind, source=(*sorted(written),)).mark(tool, "", "", to)
-        if mark not in self._approved:
-            yield Question("", "", f"`{tool}` {why}", kind, mark)
-
-    def _asked_unless_approved(
-        self, tool: str, path: str, value: str, origin: Origin, to: Collection[str] = ()
-    ) -> Iterator[Question]:
-        mark = origin.mark(tool, path, value, to)
-        if mark not in self._approved:
-            yield Question.of(path, cut(value), origin, mark)
+    def restore(self, data: Mapping[str, Any], *, is_same_run: bool) -> None:
+        """Record that a run has read and written what is not here; of the same run, what it has read again is."""
+        known = self.to_dict() if is_same_run else {}
+        if "reads_others" in data and "reads_others" not in known:
+            self.lose()
+        if "private_readers" in data and "private_readers" not in known:
+            self._private.lose(frozenset(data["private_readers"]))
+        if "unknown_writer" in data and "unknown_writer" not in known:
+            self._writings.lost = data["unknown_writer"]
 
     # --- what was approved
 
@@ -414,25 +291,11 @@ class Memory(Readings):
                 self._approved.add(unknown.mark(tool, path, shown_value(value)))
 
 
-def _may_read(receivers: Set[str], readers: Set[str]) -> bool:
-    """Return whether all receivers of a call may read something; where there are none, it goes to everybody."""
-    return bool(receivers) and receivers <= readers
-
-
-def _is_of_files(deciding: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether an argument of a call is the name of a file, or a list of nothing else."""
-    arguments = dict[str, bool]()
-    for path, value in deciding:
-        name = argument_of(path)
-        arguments[name] = arguments.get(name, True) and _FILE.fullmatch(str(value)) is not None
-    return any(arguments.values())
-
-
 def _mark(origin: Origin, tool: str, path: str, shown: str) -> str:
     """Return the mark of a value in an argument; empty where its origin is not asked about."""
     return origin.mark(tool, path, shown) if origin.kind in ASKED else ""
 
 
-def _too_many(tool: str) -> list[Question]:
-    why = f"`{tool}` is given more values than can be looked up ({MOST_VALUES:,})"
+def _too_many(tool: str, most: str = f" ({MOST_VALUES:,})") -> list[Question]:
+    why = f"`{tool}` is given more values than can be looked up{most}"
     return [Question("", "", why, kind) for kind in _ANY]

@@ -9,23 +9,25 @@ from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
 from toolcrib.provenance._kinds import Component, components, number_of, phrases, whole_of, without_moments
+from toolcrib.provenance._links import pieces_of, plain_text
 from toolcrib.provenance._pieces import key_of, number_text
 from toolcrib.provenance._question import ASKED, Origin
 from toolcrib.provenance._records import Records
 from toolcrib.provenance._spoken import is_near
-from toolcrib.provenance._texts import flat, is_long_number
-
-APART: Final = "\0"
-"""A mark between the literals of a program, so that no value is made of two; a value that has it is unknown."""
+from toolcrib.provenance._texts import APART, flat, is_long_number, lines_apart
 
 _SHORT: Final = 3  # characters
 _IN_ANY_TEXT: Final = 100  # smaller whole numbers stand in any text, by chance
 _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
 _LONGEST_PHRASE: Final = 8  # words
+_MOST_NAMES: Final = 1_000  # of a text that cannot be taken apart
+_TELLING: Final = re.compile(r"[^\W\d_]\S*(?:[@./:]\w|\d\S*\d)|\d{6}")  # an address, a link, a path or an identifier
 _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "chosen": 1}
 _PATHS: Final = re.compile(r"(?<![^\s/])(?=[^\s/]+\.[^\s/])[^\s/]++/(\S+)")  # what follows the host of a link
 _ODD_SPACE: Final = re.compile(r"[^\S ]")
+_OTHER_SPACES: Final = re.compile(r"  |^ | $")
+_STORED: Final = re.compile(r"^(?!.*@).*(?:[\d_/]|\w\.\w)", re.DOTALL)  # a path, the name of a file or an identifier
 _EXACT: Final = re.compile(r"^-|[\d_/]")
 _MAY_BE_EXACT: Final = re.compile(r"[\d_/-]")
 _MOMENT: Final = re.compile(r"(?i)\d(?:st|nd|rd|th|[ap]\.?m\.?|t\d\d.*)$|^\d+(?:[-/:.]\d+)+z?$")
@@ -68,6 +70,8 @@ class Origins(Records):
             is_plain = not isinstance(value, str) or value.isascii()
             return [self._origin_of_number(number or 0.0) if is_plain else Origin("model", part=str(text))]
         whole = self._origin_of_text(text)
+        if whole is None and "\n" in str(value):
+            whole = self._origin_of_text(flat(lines_apart(str(value))))
         if not self._reads_others:
             return [Origin("derived") if whole is None else whole]
         if whole is not None and whole.kind == "user" and not without_moments(text).strip():
@@ -96,6 +100,8 @@ class Origins(Records):
 
     def _has_cased(self, segment: str) -> bool:
         named = (self._sources[at] for at in self._values.get(flat(segment), ()))
+        if segment.strip() != segment:  # which any text has by chance
+            return any(piece.text == segment for piece in named)
         is_name = any(piece.trust == "name" and piece.text == segment for piece in named)
         return self._user.has_cased(segment) or (not self.is_full and (is_name or self._trusted.has_cased(segment)))
 
@@ -174,7 +180,19 @@ class Origins(Records):
             case "name":
                 return replace(self._origin_of_text(part.text, is_part=True) or Origin("model"), part=name)
             case "unclear":
-                return Origin("model", part=name)
+                return self._find_name_of_others(part.text) or Origin("model", part=name)
+
+    def _find_name_of_others(self, text: str) -> Origin | None:
+        """Return the origin of a name of a stranger's in a text that cannot be taken apart, such as a long one."""
+        names = (piece for piece in dict.fromkeys(pieces_of(plain_text(text))) if _TELLING.search(piece))
+        for count, name in enumerate(names):
+            found = self._origin_of_text(name, is_part=True)
+            if found is not None and found.kind == "untrusted":
+                return replace(found, part=name)
+            if count == _MOST_NAMES:
+                self._budget = -1
+                break
+        return None
 
     def _origin_of_text(self, text: str, *, is_part: bool = False) -> Origin | None:
         """Return the origin of a text as a whole; None when it is nowhere."""
@@ -276,11 +294,16 @@ def _is_joined(text: str, parts: Sequence[Component], found: Sequence[Origin]) -
 def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:
     """Return the part of a text that another program may read in another way than we compare it; None for none.
 
-    That is a text with compatible characters, one of several lines, and a segment of a link, a path, an option or an
-    identifier in other capitals.
+    That is a text with compatible characters, one of several lines or with other spaces, a word whose question mark may
+    be a pattern's, and a segment of a link, a path, an option or an identifier in other capitals.
     """
     bare = value.strip(" \t\r\n")
     if _ODD_SPACE.search(bare) is not None and not has_cased(bare):
+        return value
+    lines = value.strip("\r\n")
+    if _OTHER_SPACES.search(lines) is not None and _STORED.search(value) is not None and not has_cased(lines):
+        return value
+    if bare[-1:] == "?" and " " not in bare:
         return value
     if not value.isascii() and unicodedata.normalize("NFKC", value) != value:
         return value

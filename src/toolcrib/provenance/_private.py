@@ -114,6 +114,11 @@ class PrivateValues:
         self._keep([mark + "".join(words)] if words else [], number, readers)
         self._has_short = self._has_short or mark == "="
 
+    def lose(self, readers: frozenset[str]) -> None:
+        """Record that there are private values that are not here, which these may read."""
+        self.readers = readers if self.readers is None else self.readers & readers
+        self.is_full = True
+
     def _keep(self, pieces: Iterable[str], number: int, readers: frozenset[str]) -> None:
         self.readers = readers if self.readers is None else self.readers & readers
         for piece in pieces:

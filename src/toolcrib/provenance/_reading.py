@@ -7,7 +7,7 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from threading import Lock
 from typing import Any, Final
@@ -15,14 +15,14 @@ from typing import Any, Final
 from toolcrib.calls import Media
 from toolcrib.provenance._kinds import number_of, without_moments
 from toolcrib.provenance._links import links_in, pieces_of, shown_words
-from toolcrib.provenance._origins import APART, Origins
+from toolcrib.provenance._origins import Origins
 from toolcrib.provenance._pieces import Piece, Reading, key_of, number_text, value_of
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, argument_of, cut, digest_of
 from toolcrib.provenance._records import numbers_named
 from toolcrib.provenance._shapes import UNREAD, text_of
 from toolcrib.provenance._spoken import dates_said, numbers_said, times_said
-from toolcrib.provenance._texts import TextIndex, flat, words_in
+from toolcrib.provenance._texts import APART, TextIndex, flat, words_in
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.provenance._writings import Binding, Moment, moments_in
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
@@ -148,6 +148,7 @@ class Readings(Origins):
         *,
         echoes: bool = False,
         at: Place | None = None,
+        fields: Collection[str] | None = None,
     ) -> None:
         """Keep a result, as JSON shapes, with the labels that its tool declares.
 
@@ -163,10 +164,13 @@ class Readings(Origins):
             readers: Those to whom it may be sent, by the values of deciding arguments; None for all.
             echoes: Whether values of the arguments that the result repeats keep their origins.
             at: The place in the result of a value of a stream.
+            fields: The keys that the tool's schema names; other keys look it up as values do. None where no key does.
         """
         self._begin()
         labels = _labels_of(source, tool, arguments, result)
-        lookups = [(value, self._least_trusted(value)) for _, value in islice(leaves_of(arguments), MOST_VALUES)]
+        keys = ((path, key) for path, key in keys_of(arguments) if fields is not None and key not in fields)
+        asked = islice(chain(leaves_of(arguments), keys), MOST_VALUES)
+        lookups = [(value, self._least_trusted(value)) for _, value in asked]
         unknown = [flat(str(value)) for value, origin in lookups if origin.kind in ASKED]
         if unknown and not echoes:
             labels = "untrusted"
@@ -289,6 +293,18 @@ class Readings(Origins):
         for path, value in values:
             self._write_value(origin, path, value, count, is_said=argument_of(path) in content)
 
+    def write_again(
+        self,
+        origin: Origin,
+        arguments: Mapping[str, Any],
+        content: frozenset[str],
+        effect: Effect,
+        fields: Collection[str],
+    ) -> None:
+        """Record the values that a call wrote which another run made, such as one in a transcript; as for `write`."""
+        self._begin()
+        self.write(origin, arguments, content, effect, fields)
+
     def _bind(self, origin: Origin, values: Sequence[tuple[str, Any]], content: frozenset[str]) -> None:
         """Keep the known names that a call gives to an unknown value, or to one that has such a name."""
         known, names, unknown, stated, marks = list[str](), list[str](), list[str](), list[str](), list[str]()
@@ -343,12 +359,12 @@ class Readings(Origins):
         """Yield the known names in a value, that of a file without its folder, and other names of the same object."""
         is_made_of_parts = is_unknown and _NAMING.search(text) is not None
         for part in [*(_VALUES.split(text) if is_made_of_parts else [text]), text.rstrip("/").rpartition("/")[2]]:
-            if not _is_name(part) or self._least_trusted(part).kind in ASKED:
+            if not is_name(part) or self._least_trusted(part).kind in ASKED:
                 continue
             yield part
             objects = self._values.get(value_of(part), ())[:_MOST_NAMED]
             others = (piece for at in objects for piece in self._siblings(at))
-            yield from (piece.text for piece in others if _is_name(piece.text) and self._is_single(piece))
+            yield from (piece.text for piece in others if is_name(piece.text) and self._is_single(piece))
 
     def _write_value(self, origin: Origin, path: str, value: Any, count: int, *, is_said: bool) -> None:
         """Keep the parts of a written value that only the model knows as a stranger's."""
@@ -388,7 +404,7 @@ class Readings(Origins):
         return bool(self._waiting) or self._reads_others
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
     """Return whether a text may name an object; an address, a link, a number and a date are values by themselves."""
     plain = without_moments(flat(text))
     return bool(words_in(plain)) and number_of(plain) is None and "@" not in plain and "://" not in plain

@@ -21,9 +21,13 @@ _VALUES: Final = {
     **{word: number for number, word in enumerate(_TEENS, 10)},
     **{word: 10 * number for number, word in enumerate(_TENS, 2)},
 }
-_SCALES: Final = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_SCALES: Final = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _ANY: Final = "|".join([*_VALUES, *_SCALES])
-_NUMERAL: Final = re.compile(rf"(?<![\w-])(?:a )?(?:{_ANY})(?:(?: and |[ -])(?:{_ANY}))*(?![\w-])")
+_NUMERAL: Final = re.compile(
+    rf"(?<![\w-])(?<!\d )(?<!half )(?<!half a )(?<!quarter )(?<!quarter of a )(?:a )?"
+    rf"(?:{_ANY})(?:(?: and |[ -])(?:{_ANY}))*(?![\w-])(?! and a (?:half|quarter)\b)"
+)
+_SCALED: Final = re.compile(rf"(?<![\w.,:/+\-])(\d[\d.,]*\d|\d) ({'|'.join(_SCALES)})(?![\w-])")
 _MEASURED: Final = re.compile(  # a figure that a unit, or a currency, is written at
     r"(?<![\w.,:/+\-])(?:(?:eur|usd|gbp|chf)(?P<behind>\d[\d.,]*\d|\d)|(?P<before>\d[\d.,]*\d|\d)"
     r"(?:eur|usd|gbp|chf|kg|g|mg|km|m|cm|mm|l|ml|x|h|hrs|min|mins|s|sec|px|mb|gb|tb|\.-))(?![\w/])(?!\.\w)"
@@ -51,6 +55,10 @@ def numbers_said(text: str) -> Iterator[float]:
         number = _number_of(words)
         if number is not None and words != ["one"]:
             yield number
+    for found, scale in _SCALED.findall(text):
+        figure = figure_of(found)
+        if figure is not None:
+            yield figure * _SCALES[scale]
     for match in _MEASURED.finditer(without_moments(text)):
         figure = figure_of(match["before"] or match["behind"])
         if figure is not None:

@@ -6,10 +6,15 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, measures_in, numbers_in, times_in
 from toolcrib.provenance._links import hosts_in
+
+APART: Final = "\0"
+"""A mark between the literals of a program, and between lines, so that no value is made of two; a value that has it is
+unknown."""
 
 _CHUNK: Final = 2_000  # characters
 _LAP: Final = 100  # characters that a chunk shares with the next one, in which a word is whole
@@ -22,6 +27,7 @@ _GAP: Final = re.compile(r"[ -]")
 _SHORTEST_GROUPED: Final = 10  # characters; shorter ones stand side by side by chance
 _LONGEST_GROUPED: Final = 64
 _LOOKED_THROUGH: Final = 20_000  # characters of a text
+_WRAPPED: Final = 50  # characters of a line that goes on in the next one
 _DIGIT: Final = re.compile(r"\d")
 _GROUP_BEHIND: Final = re.compile(r"(?<=\d)[ -]\d+(?![\d:/]|[-.]\d)")
 _GROUP_BEFORE: Final = re.compile(r"(?:^|[^\d:./-])\d+\)?[ -]$")
@@ -85,6 +91,21 @@ _MARK: Final = re.compile(  # in code, in quotes unless it may be a path or a pa
 def flat(text: str) -> str:
     """Return a text as it is compared: compatible characters, lower case, one space between words."""
     return _plain(text).lower()
+
+
+def lines_apart(text: str) -> str:
+    """Return a text with a mark between lines of which one does not go on in the next, such as those of a list."""
+    if "\n" not in text:
+        return text
+    lines = text.split("\n")
+    ends = (" " if _goes_on(line, after) else f" {APART} " for line, after in pairwise(lines))
+    return "".join(chain.from_iterable(zip(lines, [*ends, ""], strict=True)))
+
+
+def _goes_on(line: str, after: str) -> bool:
+    """Return whether a line goes on in the next one: it is long, or the next one is indented."""
+    is_deeper = len(after) - len(after.lstrip()) > len(line) - len(line.lstrip())
+    return bool(after.strip()) and (len(line) >= _WRAPPED or is_deeper)
 
 
 def _plain(text: str) -> str:
@@ -156,7 +177,7 @@ class TextIndex:
             number: The number of its source, by the caller's count.
             but: Values for which it does not count, flat.
         """
-        cased = _plain(text)
+        cased = _plain(text if self._is_loose else lines_apart(text))
         plain = cased.lower()
         at = len(self._texts)
         self._texts.append((plain, cased if len(cased) == len(plain) else "", text, number))

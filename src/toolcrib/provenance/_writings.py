@@ -97,6 +97,7 @@ class Writings:
         writer_of_private: The tool of the last call that wrote one.
         made_by: The bindings by tool and id of the call.
         is_full: Whether more was written than is kept.
+        lost: The tool of the last call of an earlier process that wrote an unknown value; empty for none.
     """
 
     def __init__(self) -> None:
@@ -116,6 +117,12 @@ class Writings:
         self.writer_of_private = ""
         self.made_by: dict[tuple[str, str], Binding] = {}
         self.is_full = False
+        self.lost = ""
+
+    @property
+    def last_tool(self) -> str:
+        """The tool of the last call that wrote an unknown value, also in an earlier process; empty for none."""
+        return next((binding.tool for binding in reversed(self.made_by.values())), self.lost)
 
     def add(self, texts: Iterable[str], count: int) -> None:
         """Keep the values of a call, before which so many values were read."""

@@ -162,16 +162,17 @@ def labelled(value: Any, labels: Labels, place: Place | None = None) -> Iterator
             yield text._replace(is_beside=(text.is_key and text.place.has_untrusted) or text.place.is_beside())
 
 
+_Fields: TypeAlias = "tuple[str, _Fields] | None"
+"""The keys that lead to a place, the last one first."""
+
+
 class _Label(NamedTuple):
-    """A label that a place has: by its field or index, or else `*`."""
+    """A label that a place has: by its field or index, or else `*`; `field` is the field that is named."""
 
     trust: Trust
     is_by_index: bool = False
     is_named: bool = False
-
-
-_Fields: TypeAlias = "tuple[str, _Fields] | None"
-"""The keys that lead to a place, the last one first."""
+    field: _Fields = None
 
 
 class _Labels:
@@ -198,16 +199,21 @@ class _Labels:
         return below if len(below) <= self._longest else None
 
     def of(self, path: str | None, fields: _Fields, above: _Label, name: str = "") -> _Label:
-        """Return the label of a field: the longest name counts, and what is in an untrusted field is untrusted."""
+        """Return the label of a field: the longest name counts.
+
+        What is in an untrusted field is untrusted, unless a name has that field, too.
+        """
         if path and path in self._labels:
-            return _Label(self._labels[path], "[" in path, is_named=True)
+            return _Label(self._labels[path], "[" in path, is_named=True, field=fields)
         found: Any = None
+        field, is_inside = fields, above.is_named and above.trust == "untrusted"
         while fields is not None and len(fields[0]) + len(name) < self._longest + 1:
+            is_inside = is_inside and fields is not above.field
             key, fields = fields
             name = f"{key}.{name}" if name else key
-            found = self._labels.get(name, found)
+            found = found if is_inside else self._labels.get(name, found)
         if found is not None:
-            return _Label(found, is_named=True)
+            return _Label(found, is_named=True, field=field)
         return above if above.is_named and above.trust == "untrusted" else self._rest
 
     def of_item(self, path: str | None, above: _Label) -> _Label:
