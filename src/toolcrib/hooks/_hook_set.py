@@ -212,7 +212,7 @@ class HookSet:
     # --- inside
 
     def _add(self, name: str | None, decision: DecisionHook) -> None:
-        require_parameters("decision hook", decision, "call", "input")
+        require_parameters("decision hook", decision, "call", "input", result="RunNormally, Complete, Reject or Ask")
         self._decisions.append((name, decision))
         self.version += 1
 
