@@ -12,7 +12,7 @@ from toolcrib._numbers import count_text
 from toolcrib.calls import CallMetadata
 from toolcrib.errors import closest, explain_options, nearest
 from toolcrib.hooks._middleware import GlobalHooks
-from toolcrib.hooks._parameters import require_parameters
+from toolcrib.hooks._parameters import require_list, require_parameters
 
 if TYPE_CHECKING:
     from toolcrib.calls import Decision
@@ -97,6 +97,7 @@ class HookSet:
             self._known = frozenset(tool.name for tool in tools.all())
             self._groups = {name: frozenset(names) for name, names in tools.groups().items()}
         elif tools is not None:
+            require_list("HookSet", "tools", tools, "pay")
             self._known = frozenset(target_name(t) for t in cast("Iterable[object]", tools))
         self._decisions: list[tuple[str | None, DecisionHook]] = []
         self._descriptions: dict[str, DescriptionHook] = {}

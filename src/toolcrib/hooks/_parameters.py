@@ -53,6 +53,19 @@ def name_of(hook: object) -> str:
     return name if isinstance(name, str) else type(hook).__name__
 
 
+def require_list(who: str, option: str, values: object, example: str) -> None:
+    """Raise TypeError when an option is a text, a number or another object that is not a list.
+
+    Args:
+        who: The owner of the option, for errors.
+        option: The option.
+        values: The value that it is given.
+        example: An object of the list, as it is written.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{who}: {option} is {values!r:.80}; give a list of them, as in {option}=[{example}]")
+
+
 def near_option(name: str, options: Iterable[str], words: Mapping[str, str]) -> str | None:
     """Return the option that a keyword is likely meant for, or what is used instead; None where it is near to none.
 
