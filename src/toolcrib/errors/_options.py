@@ -289,8 +289,9 @@ class OptionKinds:
 
     @cached_property
     def by_class(self) -> Mapping[str, _OptionKind]:
-        """The options that are checked by their classes, and not by `read`."""
-        return {option: kind for option, kind in self._kinds.items() if kind.classes and not kind.is_plain}
+        """The options that are checked by their classes, and not by `read`; of its `fn` a decorator says more itself."""
+        kinds = self._kinds.items()
+        return {option: kind for option, kind in kinds if kind.classes and not kind.is_plain and option != "fn"}
 
     def read(self, owner: str, options: dict[str, Any]) -> None:
         """Check options, and put a tuple in the place of a generator, or of another iterator.
@@ -395,9 +396,9 @@ def _evaluated(annotation: str, loaded: dict[str, Any]) -> Any:
     try:
         return eval(annotation, loaded)
     except NameError:
-        outer = annotation
-        while "[" in outer:
-            outer = re.sub(r"\[[^\[\]]*\]", "", outer)
+        outer, before = annotation, ""
+        while outer != before:
+            before, outer = outer, re.sub(r"\[[^\[\]]*\]", "", outer)
         return eval(outer, loaded)
 
 
@@ -408,15 +409,16 @@ def _with_classes(kind: _OptionKind, members: list[Any], *, is_optional: bool) -
     if not plain or is_pair or not all(getattr(member, "__name__", "") in _WANTED for member in plain):
         return kind
     several = [member for member in plain if _CHECKED.get(member) is Iterable]
-    is_protocol = any(getattr(member, "_is_protocol", False) for member in plain)
+    concrete = [_CHECKED.get(member, member) for member in plain if not getattr(member, "_is_protocol", False)]
+    is_protocol = len(concrete) < len(plain)
+    data = tuple(kind for kind in _DATA if not any(issubclass(kind, of) or issubclass(of, kind) for of in concrete))
     is_plain = _PLAIN.issuperset(plain) and not {bool, str}.isdisjoint(plain)
     in_lists = [get_args(member)[:1] for member in members if (get_origin(member) or member) in several]
     *words, last = dict.fromkeys(word for member in plain for word in _WANTED[member.__name__].split("|"))
-    classes = (object,) if is_protocol else tuple(_CHECKED.get(member, member) for member in plain)
     takes_none = is_optional or not (is_plain or _REQUIRED.issuperset(plain))  # None is nothing in a list's place
     return kind._replace(
-        classes=(*classes, *((NoneType,) if takes_none else ())),
-        refused=_DATA if is_protocol else _TEXTS if several and str not in plain else (),
+        classes=(*((object,) if is_protocol else concrete), *((NoneType,) if takes_none else ())),
+        refused=data if is_protocol else _TEXTS if several and str not in plain else (),
         wanted=f"{', '.join(words)} or {last}" if words else last,
         is_plain=is_plain,
         has_texts=plain == several and all(get_args(member)[:1] == (str,) for member in members),

@@ -321,7 +321,7 @@ class _Attached:
 
 def _require_provider(option: str, provider: object, kind: type[TracerProvider] | type[MeterProvider]) -> None:
     if provider is not None and not isinstance(provider, kind):
-        mend = f"give a {kind.__name__} of the SDK, to which exporters belong: provider.add_span_processor(...)"
+        mend = f"give a {kind.__name__} of the SDK, to which its exporters are added"
         raise TypeError(f"OtelSink: {option} is {provider!r:.80}; {mend}")
 
 
