@@ -11,7 +11,7 @@ import pytest
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.budgets import Budgets, Limit
-from toolcrib.calls import ApprovalRequest, ToolCall
+from toolcrib.calls import ApprovalRequest, Ask, Reject, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import DatabaseError, ToolConstraintError, UnknownTool
 from toolcrib.hooks import GlobalHooks, HookSet
@@ -22,7 +22,7 @@ from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import FrameworkRuns, GuardedTools
 from toolcrib.testing import FakeSandbox, ScriptedModel
-from toolcrib.tools import Cost, ez_tool, tool
+from toolcrib.tools import Cost, FoundValues, ez_tool, tool
 from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, ContextQueue, Turn
@@ -154,6 +154,13 @@ class Unopened:
         (lambda: Toolkit(TOOLS).as_tool(on_result=5), r"as_tool\(\): on_result is 5; give a function"),
         (lambda: Toolkit(TOOLS).extract_code(None), "takes the text of a reply, and this is None"),
         (lambda: SandboxLimits(timeout=5), "SandboxLimits has no option `timeout`. Did you mean `wall_time`"),
+        (lambda: ez_tool(readers=5)(pay), r"`pay`: readers is 5; give a list of texts, as in readers=\['ann'\]"),
+        (lambda: ez_tool(content=5)(pay), "`pay`: content is 5; give a list of texts"),
+        (lambda: ez_tool(listing="Pay")(pay), "`pay`: listing is 'Pay'; give fields by name"),
+        (lambda: Ask("large", metadata="order A7"), "Ask: metadata is 'order A7'; give values by name"),
+        (lambda: Ask(5), "Ask: reason is 5; give a text"),
+        (lambda: Reject(5), "Reject: reason is 5; give a text"),
+        (lambda: FoundValues("Oslo"), r"FoundValues: values is 'Oslo'; write values=\['Oslo'\]"),
         (lambda: Toolset([pay], global_hooks=print), r"a toolset: global_hooks is .* give GlobalHooks\(pre=..., post="),
         (
             lambda: Toolset([pay], pre_hooks={"pay": "x"}),

@@ -289,7 +289,7 @@ class OptionKinds:
 
     @cached_property
     def by_class(self) -> Mapping[str, _OptionKind]:
-        """The options that are checked by their classes, and not by `read`; of its `fn` a decorator says more itself."""
+        """The options that are checked by their classes, not by `read`; of its `fn` a decorator says more itself."""
         kinds = self._kinds.items()
         return {option: kind for option, kind in kinds if kind.classes and not kind.is_plain and option != "fn"}
 
