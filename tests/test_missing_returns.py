@@ -300,3 +300,12 @@ def test_an_object_whose_call_never_returns_is_taken() -> None:
             sys.exit(value)
 
     require_result("delivery", Stop(), "the value")
+
+
+def test_a_path_that_ends_in_a_rewritten_assert_is_taken() -> None:
+    def fn(value: Any) -> Any:
+        if value:
+            return value
+        assert False, "never"  # noqa: PT015 -- what is tested
+
+    require_result("delivery", fn, "the value", takes_none=False)
