@@ -306,6 +306,6 @@ def test_a_path_that_ends_in_a_rewritten_assert_is_taken() -> None:
     def fn(value: Any) -> Any:
         if value:
             return value
-        assert False, "never"  # noqa: PT015 -- what is tested
+        assert False, "never"  # noqa: B011, PT015 -- what is tested
 
     require_result("delivery", fn, "the value", takes_none=False)

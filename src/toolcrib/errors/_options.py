@@ -411,7 +411,7 @@ def _with_classes(kind: _OptionKind, members: list[Any], *, is_optional: bool) -
     several = [member for member in plain if _CHECKED.get(member) is Iterable]
     concrete = [_CHECKED.get(member, member) for member in plain if not getattr(member, "_is_protocol", False)]
     is_protocol = len(concrete) < len(plain)
-    data = tuple(kind for kind in _DATA if not any(issubclass(kind, of) or issubclass(of, kind) for of in concrete))
+    data = tuple(cls for cls in _DATA if not any(issubclass(cls, of) or issubclass(of, cls) for of in concrete))
     is_plain = _PLAIN.issuperset(plain) and not {bool, str}.isdisjoint(plain)
     in_lists = [get_args(member)[:1] for member in members if (get_origin(member) or member) in several]
     *words, last = dict.fromkeys(word for member in plain for word in _WANTED[member.__name__].split("|"))
