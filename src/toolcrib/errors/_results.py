@@ -21,7 +21,7 @@ A return that is written has a place of its own. What ends in a call may never r
 def require_result(
     kind: str, fn: Callable[..., Any], result: str, *, made_by: Collection[str] = (), takes_none: bool = True
 ) -> None:
-    """Check that a function can return a value at all, and, where None is no answer, that no path lacks its `return`.
+    """Check that a function can return a value at all, and on each path, unless None is an answer.
 
     One that ends without a value on every path forgets its `return`. Where None is an answer, as that of a gate, it
     would mean the opposite. A lambda returns what it says, also None. A function that leaves by a call, such as
@@ -45,8 +45,8 @@ def require_result(
     code: Any = getattr(called, "__code__", None)
     if code is None or (made_by and set(made_by).isdisjoint(code.co_names)):
         return
-    said = str(getattr(called, "__annotations__", {}).get("return")).strip("'\"")
-    if said.rpartition(".")[2] in _NEVER:
+    annotation = str(getattr(called, "__annotations__", {}).get("return")).strip("'\"")
+    if annotation.rpartition(".")[2] in _NEVER:
         return
     returns_nothing, line = _ends_of(code)
     if returns_nothing:
