@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import pydoc
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -156,3 +160,45 @@ def test_an_unknown_name_is_no_attribute() -> None:
 
     with pytest.raises(AttributeError, match=r"module 'toolcrib.calls' has no attribute 'Cal'"):
         load("Cal")
+
+
+@pytest.fixture
+def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A package of lazy names, one of which needs a module that is not installed, as does a module of the package."""
+    files = {
+        "__init__.py": (
+            "from toolcrib._lazy_names import lazy_names\n"
+            "__getattr__, __dir__ = lazy_names(__name__, {'._file': 'FileStore', '._server': 'ServerStore'})\n"
+            "__all__ = ['FileStore', 'ServerStore']\n"
+        ),
+        "_file.py": "class FileStore:\n    pass\n",
+        "_server.py": "import absent_driver\n\nclass ServerStore:\n    pass\n",
+        "files.py": "",
+        "servers.py": "import absent_driver\n",
+    }
+    tmp_path.joinpath("stores_of_test").mkdir()
+    for name, text in files.items():
+        tmp_path.joinpath("stores_of_test", name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield import_module("stores_of_test")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "stores_of_test"]:
+        del sys.modules[name]
+
+
+def test_what_lacks_its_dependency_is_left_out_of_a_star_import_and_of_the_lists(stores: ModuleType) -> None:
+    found: dict[str, object] = {}
+
+    exec("from stores_of_test import *", found)
+
+    assert {name for name in found if name[0] != "_"} == {"FileStore"}
+    assert stores.__all__ == ["FileStore"]
+    assert dir(stores) == ["FileStore", "files"]
+    assert [name for name, _ in inspect.getmembers(stores)] == ["FileStore", "files"]
+    assert "ServerStore" not in pydoc.render_doc(stores)
+
+
+def test_the_name_of_what_lacks_its_dependency_says_so(stores: ModuleType) -> None:
+    with pytest.raises(ModuleNotFoundError, match="absent_driver"):
+        _ = stores.ServerStore
+    with pytest.raises(ModuleNotFoundError, match="absent_driver"):
+        exec("from stores_of_test import ServerStore")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,21 @@ import pytest
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.approvers import ApproverRule, ApproverRules, Groups
 from toolcrib.budgets import Budgets, Limit
-from toolcrib.calls import ApprovalRequest, ToolCall
+from toolcrib.calls import ApprovalRequest, Ask, Reject, ToolCall
 from toolcrib.code import Toolkit
 from toolcrib.errors import DatabaseError, ToolConstraintError, UnknownTool
-from toolcrib.hooks import GlobalHooks
+from toolcrib.hooks import GlobalHooks, HookSet
 from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
+from toolcrib.sandbox import SandboxLimits
 from toolcrib.schema import RunContext
 from toolcrib.serving import GuardPolicy
 from toolcrib.serving.frameworks import FrameworkRuns, GuardedTools
-from toolcrib.testing import ScriptedModel
-from toolcrib.tools import Cost, ez_tool, tool
+from toolcrib.testing import FakeSandbox, ScriptedModel
+from toolcrib.tools import Cost, FoundValues, ez_tool, tool
 from toolcrib.tools.from_schema import schema_tool
 from toolcrib.toolsets import Toolset
-from toolcrib.turns import Agent, Turn
+from toolcrib.turns import Agent, ContextQueue, Turn
 
 
 async def pay(cents: int) -> str:
@@ -137,6 +138,29 @@ class Unopened:
         (lambda: schema_tool("pay", {"type": "object"}, pay, description=5), "`pay`: description is 5; give a text"),
         (lambda: tool(register="no")(pay), r"tool\(\): register is 'no'; give True or False"),
         (lambda: TOOLS.renamed("pay"), r"renamed: names is 'pay'; give"),
+        (lambda: TOOLS.with_scopes("pay"), "with_scopes: scopes is 'pay'; give scopes by the name of a tool"),
+        (lambda: TOOLS.with_scopes({"pay": 5}), "with_scopes: the scopes of `pay` are 5; give a scope, or a list"),
+        (lambda: Run(gates=5), r"Run: gates is 5; give a list of them, as in gates=\["),
+        (lambda: Run(deliveries="mask"), r"Run: deliveries is 'mask'; give a list of them"),
+        (lambda: Run(features=5), r"Run: features is 5; give a list of them, as in features=\[Provenance\(\)\]"),
+        (lambda: Run(provide=["shop"]), r"Run: provide is not \['shop'\]; give values by their types"),
+        (lambda: HookSet("pay"), r"HookSet: tools is 'pay'; give a list of them, as in tools=\[pay\]"),
+        (lambda: Turn(ez_tool(pay), args=5), r"is a list; .* kwargs=\{...\}"),
+        (lambda: Turn(ez_tool(pay), metadata=5), "a turn: metadata is 5; give values by name"),
+        (lambda: ContextQueue().replace("abc"), r"holds ContextItem objects, not str; write ContextItem\("),
+        (lambda: Toolkit(TOOLS, sandbox=5), r"Toolkit: sandbox is 5; give a sandbox, as in ProcessSandbox\(\)"),
+        (lambda: Toolkit(TOOLS, sandbox=FakeSandbox), "Toolkit: sandbox is <class .*; give a sandbox"),
+        (lambda: Toolkit(TOOLS).as_tool(budgt=5), r"as_tool\(\) has no option `budgt`. Did you mean `budget`"),
+        (lambda: Toolkit(TOOLS).as_tool(on_result=5), r"as_tool\(\): on_result is 5; give a function"),
+        (lambda: Toolkit(TOOLS).extract_code(None), "takes the text of a reply, and this is None"),
+        (lambda: SandboxLimits(timeout=5), "SandboxLimits has no option `timeout`. Did you mean `wall_time`"),
+        (lambda: ez_tool(readers=5)(pay), r"`pay`: readers is 5; give a list of texts, as in readers=\['ann'\]"),
+        (lambda: ez_tool(content=5)(pay), "`pay`: content is 5; give a list of texts"),
+        (lambda: ez_tool(listing="Pay")(pay), "`pay`: listing is 'Pay'; give fields by name"),
+        (lambda: Ask("large", metadata="order A7"), "Ask: metadata is 'order A7'; give values by name"),
+        (lambda: Ask(5), "Ask: reason is 5; give a text"),
+        (lambda: Reject(5), "Reject: reason is 5; give a text"),
+        (lambda: FoundValues("Oslo"), r"FoundValues: values is 'Oslo'; write values=\['Oslo'\]"),
         (lambda: Toolset([pay], global_hooks=print), r"a toolset: global_hooks is .* give GlobalHooks\(pre=..., post="),
         (
             lambda: Toolset([pay], pre_hooks={"pay": "x"}),
@@ -333,3 +357,13 @@ def test_what_is_meant_is_taken() -> None:
             return f"paid {cents}"
 
     assert [entry.name for entry in Toolset([Shop.pay])] == ["pay"]
+
+
+async def test_a_coroutine_among_tools_is_to_be_awaited() -> None:
+    async def tools() -> list[object]:
+        return [pay]
+
+    for wrong in (tools(), [tools()]):
+        with pytest.raises(TypeError, match="await it first"):
+            Toolset(wrong)  # pyright: ignore[reportArgumentType]
+        (wrong if isinstance(wrong, Coroutine) else wrong[0]).close()

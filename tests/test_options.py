@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from toolcrib.pipeline import CallLimits, Pipeline, Run
 from toolcrib.rounds import Session, decode
 from toolcrib.serving import GuardPolicy
 from toolcrib.testing import ScriptedModel
+from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
@@ -62,13 +64,9 @@ def target_of(path: str) -> Any:
     return found
 
 
-def call(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Call something with options, and with a text for what it requires besides; a decorator with a function, too."""
-    parameters = inspect.signature(target).parameters.values()
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
-    required = [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
-    given = [{} if name == "schema" else "x" for name in required] if takes_any else []
-    returned = target(*given, **options)
+def give(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Call something with options alone, by name; a decorator with a function, too."""
+    returned = target(**options)
     if inspect.iscoroutine(returned):
         asyncio.run(returned)
     elif inspect.isfunction(returned):
@@ -76,6 +74,14 @@ def call(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
         async def decorated(city: str) -> None: ...
 
         returned(decorated)
+
+
+def call(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Call something with options, and with a text for what it requires besides."""
+    parameters = inspect.signature(target).parameters.values()
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    required = [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    give(partial(target, *([{} if name == "schema" else "x" for name in required] if takes_any else [])), options)
 
 
 @pytest.mark.parametrize("path", called())
@@ -90,13 +96,6 @@ def test_an_unknown_option_of_what_a_page_calls_is_refused_with_help(path: str) 
     assert re.search(r"Did you mean|There (?:are|is)|argument", said)
 
 
-def give(target: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Call something with options alone, by name."""
-    returned = target(**options)
-    if inspect.iscoroutine(returned):
-        asyncio.run(returned)
-
-
 @pytest.mark.parametrize("path", [path for path in called() if path not in OF_EACH_CALL])
 def test_an_option_that_is_a_text_or_true_or_false_takes_nothing_else(path: str) -> None:
     target = target_of(path)
@@ -107,6 +106,55 @@ def test_an_option_that_is_a_text_or_true_or_false_takes_nothing_else(path: str)
     for option in [one.name for one in parameters if str(one.annotation) in PLAIN]:
         with pytest.raises((TypeError, ValueError), match=option):
             give(target, {option: object(), **{name: "x" for name in required if name != option}})
+
+
+SEVERAL = ("Collection", "Iterable", "Sequence", "Set", "frozenset", "list", "set", "tuple")
+OF_OTHER_CLASSES: Mapping[str, object] = {
+    **dict.fromkeys((*SEVERAL, "Callable", "Mapping", "Path", "dict"), 5),
+    **dict.fromkeys(("datetime", "timedelta"), "2020-01-01"),
+}
+"""A value that an option does not take, by the class that it takes."""
+GIVEN: Mapping[str, Any] = {
+    "agent": Agent("options", "Sells.", [], register=False),
+    "check": len,
+    "format": "openai",
+    "model": ScriptedModel(),
+    "source": ["python", "server.py"],
+    "stage": "approve",
+    "tool": ez_tool(len),
+    "toolkit": Toolkit([]),
+    "tools": [],
+    "until": datetime.now(UTC),
+}
+"""Values of options that are required, by name; of others, those that are texts are `x`, and the rest is None."""
+OTHERWISE = {"pre": "middleware", "post": "middleware", "items": "transcript", "trusted_proxies": "addresses"}
+"""The word of an error that does not name the option itself."""
+LAZY = frozenset({"toolcrib.code.CallEnded", "toolcrib.serving.frameworks.answered"})
+"""An event that no host makes, and a generator, which checks nothing before it is read."""
+
+
+def outer_classes(annotation: object) -> set[str]:
+    """Return the names of the classes in an annotation, without those within brackets."""
+    text = str(annotation)
+    while "[" in text:
+        text = re.sub(r"\[[^\[\]]*\]", "", text)
+    return {name.rpartition(".")[2] for name in text.split(" | ")}
+
+
+@pytest.mark.parametrize("path", [path for path in called() if path not in OF_EACH_CALL | LAZY])
+def test_a_value_of_another_class_is_told_by_the_option(path: str) -> None:
+    target = target_of(path)
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [one for one in inspect.signature(target).parameters.values() if one.kind in named]
+    required = [one for one in parameters if one.default is one.empty]
+    values = {one.name: "x" if "str" in outer_classes(one.annotation) else None for one in required}
+    others = {name: GIVEN.get(name, value) for name, value in values.items()}
+
+    for one in parameters:
+        wrong = [OF_OTHER_CLASSES[name] for name in sorted(outer_classes(one.annotation) & OF_OTHER_CLASSES.keys())]
+        if wrong and outer_classes(one.annotation).isdisjoint({"int", "float", "object"}):
+            with pytest.raises((TypeError, ValueError), match=OTHERWISE.get(one.name, one.name)):
+                give(target, {**others, one.name: wrong[0]})
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,32 @@
 """Stored values with a field missing: `from_dict` of every class says which."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from toolcrib import Agent, Turn, ez_tool
-from toolcrib.calls import ApprovalRequest, Completed, Denial, Failed, Grant, Rejected, Suspended, outcome_from_dict
-from toolcrib.code import PausedProgram
+from toolcrib.approvals import Execution, GrantForm
+from toolcrib.calls import (
+    ApprovalRequest,
+    Bound,
+    Completed,
+    Delegation,
+    Denial,
+    Failed,
+    Grant,
+    GrantUse,
+    Identity,
+    KeptResult,
+    Media,
+    Rejected,
+    RequiredApprovers,
+    Suspended,
+    outcome_from_dict,
+)
+from toolcrib.code import PausedProgram, ProgramSessionState, SavedProgram
 from toolcrib.errors import FieldProblem
+from toolcrib.rounds import Usage
 from toolcrib.turns import ContextItem, ContextPool, ContextQueue
 
 REQUEST = ApprovalRequest("ask_1", "call_1", "find", {}, "d")
@@ -70,6 +88,27 @@ def test_a_field_that_is_missing_in_an_agent_is_named() -> None:
         Agent.from_dict(data, tools=[find])
 
 
-def test_what_is_no_dict_is_named() -> None:
-    with pytest.raises(ValueError, match="a Grant is read from a dict, and this is str"):
-        Grant.from_dict("yes")  # pyright: ignore[reportArgumentType]
+READERS: Mapping[str, Callable[[Any], object]] = {
+    **{
+        cls.__name__: cls.from_dict
+        for cls in (
+            *(Agent, ApprovalRequest, Bound, ContextItem, ContextPool, ContextQueue, Delegation, Denial, Execution),
+            *(Grant, GrantForm, GrantUse, Identity, KeptResult, Media, PausedProgram, ProgramSessionState),
+            *(RequiredApprovers, SavedProgram, Turn, Usage),
+        )
+    },
+    "Outcome": outcome_from_dict,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_dict_is_named(name: str) -> None:
+    article = "an" if name[0] in "AEIOU" else "a"
+
+    for wrong in (None, [], 5):
+        with pytest.raises(
+            ValueError, match=f"{article} {name} is read from a dict, and this is {type(wrong).__name__}"
+        ):
+            READERS[name](wrong)
+    with pytest.raises(ValueError, match=r"and this is str; give what `json\.loads\(text\)` returns"):
+        READERS[name]("{}")

@@ -112,6 +112,11 @@ def parse_time(text: str, *, to_end: bool = False) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
+def time_text(at: datetime) -> str:
+    """Return a time as stores have it: in UTC, so that texts compare as times do. One without a time zone is local."""
+    return at.astimezone(UTC).isoformat()
+
+
 def require_numbers(
     who: str,
     owner: Any,

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.public_api import RECORD
+from tests.public_api import RECORD, public_names
 from toolcrib._extras import Extra
 from toolcrib.errors import MissingExtraError
 
@@ -78,6 +78,22 @@ for line in sys.stdin:
         if "Install it with: pip install " not in str(error):
             print(module, name, error)
 """
+LISTS = f"""{BARE}
+import inspect, pydoc
+for name in sys.stdin.read().split():
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        assert "Install it with: pip install " in str(error), error
+        continue
+    try:
+        exec(f"from {{name}} import *", {{}})
+        inspect.getmembers(module)
+        pydoc.render_doc(module)
+    except Exception as error:
+        print(name, repr(error))
+    print(name, *dir(module))
+"""
 COMMAND = f"""{WITHOUT}
 from toolcrib.cli import main
 sys.argv[0] = "toolcrib"
@@ -93,6 +109,19 @@ def test_each_public_name_is_there_or_names_the_extra_that_it_needs() -> None:
 
     assert len(names) > 500
     assert done.stdout == ""
+
+
+def test_without_any_extra_each_room_can_be_imported_by_a_star_and_listed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS], input="\n".join(public_names()), capture_output=True, text=True, check=True
+    )
+    listed = {name: set(names) for name, *names in map(str.split, done.stdout.splitlines())}
+
+    assert "MemoryApprovalStore" in listed["toolcrib.approvals"]
+    assert "PostgresApprovalStore" not in listed["toolcrib.approvals"]
+    assert ("code" in listed["toolcrib"], "console" in listed["toolcrib"]) == (True, False)
+    assert len(listed) > 25
+    assert len(listed) == len(done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("without", [WITHOUT, BARE], ids=["without one package of each", "without any"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -219,6 +219,50 @@ async def test_what_is_executed_or_in_doubt_is_not_pruned(store: Store) -> None:
 
     assert removed == 1
     assert [entry.request.id for entry in await store.list()] == ["ask_1"]
+
+
+async def test_a_time_of_another_zone_is_the_same_time(store: Store) -> None:
+    if not isinstance(store, SqlApprovalStore):
+        pytest.skip("nothing is pruned in memory")
+    await store.begin(asked("ask_1"), None)
+    await store.end(asked("ask_1"), None)
+    a_day_east = timezone(timedelta(hours=23))
+
+    before = (datetime.now(UTC) - timedelta(hours=1)).astimezone(a_day_east)
+
+    assert await store.prune(before, dry_run=True) == 0
+    assert await store.prune(before + timedelta(hours=2), dry_run=True) == 1
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (
+            lambda store: store.answer_each("ask_1", str),
+            r"answer_each\(\): request_ids is 'ask_1'; write request_ids=\[",
+        ),
+        (lambda store: store.answer_each(["ask_1"], "yes"), r"answer_each\(\): make is 'yes'; give a function"),
+        (lambda store: store.used("ask_1"), r"used\(\): request_ids is 'ask_1'; write request_ids=\['ask_1'\]"),
+        (lambda store: store.grant_uses("ask_1"), r"grant_uses\(\): grants is 'ask_1'; give a list of them"),
+        (lambda store: store.revoke("pay"), r"revoke\(\): grant is 'pay'; give a grant, as the `standing\(\)`"),
+    ],
+)
+async def test_what_a_store_is_asked_wrongly_is_told_by_its_name(
+    store: Store, ask: Callable[[Any], Awaitable[object]], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        await ask(store)
+
+
+@pytest.mark.parametrize("wrong", ["2026-01-01", timedelta(days=1), 5])
+async def test_what_is_pruned_is_before_a_time(store: Store, wrong: Any) -> None:
+    if not isinstance(store, SqlApprovalStore):
+        pytest.skip("nothing is pruned in memory")
+
+    with pytest.raises(TypeError, match=r"prune\(\): before is .*; give a datetime, as in datetime.now\(UTC\)"):
+        await store.prune(wrong)
+    with pytest.raises(TypeError, match=r"prune_sessions\(\): before is .*; give a datetime"):
+        await store.prune_sessions(wrong)
 
 
 async def test_a_denial_is_the_answer_to_its_request_alone(store: Store) -> None:

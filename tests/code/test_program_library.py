@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -295,6 +296,70 @@ async def test_a_policy_may_refuse_by_the_tools_that_it_calls(engine: Sandbox, i
         await library.save("buy", "buy = order\nbuy('tea')")
 
     assert [program.name for program in await library.list()] == ["look"]
+
+
+@pytest.mark.parametrize("answer", [True, False, 0])
+async def test_a_policy_returns_a_reason_or_none(answer: Any) -> None:
+    library = ProgramLibrary(Toolkit([get_temp]), policy=lambda program: answer)
+
+    with pytest.raises(TypeError, match=f"the program policy returned {answer}; return the reason against the program"):
+        await library.save("look", "get_temp('Oslo')")
+
+    assert await library.list() == ()
+
+
+def test_a_policy_that_is_called_otherwise_or_returns_nothing_is_refused() -> None:
+    def forgetful(program: SavedProgram) -> Any:
+        len(program.tools)
+
+    with pytest.raises(TypeError, match=r"the program policy `<lambda>` is called with \(program\), and takes \(\)"):
+        ProgramLibrary(Toolkit([get_temp]), policy=lambda: None)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="the program policy `forgetful` returns nothing"):
+        ProgramLibrary(Toolkit([get_temp]), policy=forgetful)
+
+
+Write: TypeAlias = Callable[[ProgramLibrary], Any]
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (lambda lib: lib.save(5, "1"), r"save\(\): name is 5; give a text"),
+        (lambda lib: lib.save("p", ["1"]), r"save\(\): code is \['1'\]; give a text"),
+        (lambda lib: lib.save("p", "city", inputs=["city"]), r"inputs is \['city'\]; give values by name"),
+        (lambda lib: lib.save("p", "city", inputs="city"), "inputs is 'city'; give values by name"),
+        (lambda lib: lib.save("p", "city", input={"city": str}), "Did you mean `inputs`"),
+        (lambda lib: lib.save("p", "1", description=5), "description is 5; give a text"),
+        (lambda lib: lib.save("p", "1", trial="x"), "trial is 'x'; give values by name"),
+        (lambda lib: lib.run("p", ["Oslo"]), r"run\(\): inputs is \['Oslo'\]; give values by name"),
+        (lambda lib: lib.run("p", city="Oslo"), r"run\(\) has no option `city`"),
+        (lambda lib: lib.get(5), r"get\(\): name is 5; give a text"),
+        (lambda lib: lib.remove(5), r"remove\(\): name is 5; give a text"),
+    ],
+)
+async def test_what_is_given_wrongly_is_told_by_its_name(library: ProgramLibrary, write: Write, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        await write(library)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"city": ["Oslo"]}, r"its input `city` is \['Oslo'\], which has no JSON schema; give a type"),
+        ({"day": str, "city": 5}, "its input `city` is 5, which has no JSON schema; give a type"),
+        ({5: str}, "5 cannot be the name of an input"),
+    ],
+)
+async def test_a_wrong_input_is_named(library: ProgramLibrary, inputs: Any, said: str) -> None:
+    with pytest.raises(SavedProgramError, match=said):
+        await library.save("program", "[city, day]", inputs=inputs)
+
+
+def test_changes_are_those_of_a_program(library: ProgramLibrary) -> None:
+    wrong: Any = "look"
+
+    with pytest.raises(TypeError, match=r"changes: program is 'look'; give what `await library\.get\(name\)`"):
+        library.changes(wrong)
 
 
 async def test_a_trial_has_to_succeed(library: ProgramLibrary) -> None:

@@ -389,7 +389,8 @@ def test_explain_lists_everything_in_order() -> None:
     hooks = HookSet()
 
     @hooks.on("rows")
-    async def decide(call: Any, given: Any) -> Any: ...
+    async def decide(call: Any, given: Any) -> Any:
+        return RunNormally(given)
 
     @ez_tool(default=False)
     async def rows() -> Any:

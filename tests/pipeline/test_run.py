@@ -15,6 +15,7 @@ from toolcrib.errors import ModelRetry
 from toolcrib.pipeline import CallLimits, Channel, Durability, Pipeline, Run, current_run, must_call
 from toolcrib.record import ListSink
 from toolcrib.schema import Injectable, Injected, RunContext
+from toolcrib.testing import RecordingSink
 from toolcrib.tools import BaseTool, ez_tool, tool
 from toolcrib.toolsets import Toolset
 
@@ -315,6 +316,16 @@ async def test_the_context_says_which_call_it_is() -> None:
 def test_one_sink_is_no_list_of_them() -> None:
     with pytest.raises(TypeError, match=r"Run: sinks must be a list of them, as in sinks=\["):
         Run(sinks=ListSink())  # pyright: ignore[reportArgumentType] -- what is tested
+
+
+@pytest.mark.parametrize("name", ["emit", "emit_activity"])
+def test_a_sink_is_never_awaited(name: str) -> None:
+    async def later(self: object, event: object) -> None: ...
+
+    sink: Any = type("Later", (RecordingSink,), {name: later})()
+
+    with pytest.raises(TypeError, match=f"`{name}` of the sink Later is async, and nothing awaits it; write a plain"):
+        Run(sinks=[sink])
 
 
 @pytest.mark.processes

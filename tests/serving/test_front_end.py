@@ -431,3 +431,45 @@ async def _list(store: Any) -> list[Any]:
 async def _let_the_claim_lapse(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE toolcrib_suspended_calls SET since = '2026-01-01T00:00:00+00:00'")
+
+
+def forgetful(principal: str) -> Any:
+    len(principal)
+
+
+@pytest.mark.parametrize(
+    ("open_session", "said"),
+    [
+        (forgetful, "the function open_session `forgetful` returns nothing, .*: return a session"),
+        (lambda: None, r"the function open_session `<lambda>` is called with \(principal\), and takes \(\)"),
+    ],
+)
+def test_a_function_that_opens_no_session_is_refused_where_it_is_given(open_session: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        vercel_ai_app(open_session, principal=who)
+
+
+async def test_something_else_in_the_place_of_a_session_is_told() -> None:
+    sessions = FrontEndSessions("test", lambda principal: principal, None, FrontEndLimits())
+
+    with pytest.raises(TypeError, match=r"open_session returned 'ada'; return a session, as in Session\(model"):
+        await sessions.open("ada", FrontEndRequest("chat", "m1", "Hello."))
+
+
+async def user(request: Any) -> Any:
+    return {"name": "ada"}
+
+
+@pytest.mark.parametrize("principal", [user, lambda request: {"name": "ada"}])
+def test_a_principal_is_a_name(principal: Any) -> None:
+    client = TestClient(vercel_ai_app(Trips().open, principal=principal))
+
+    with pytest.raises(
+        TypeError, match=r"principal returned \{'name': 'ada'\}; return the name of the caller, or None"
+    ):
+        client.post("/", json={"id": "chat", "messages": []})
+
+
+def test_a_function_that_finds_no_principal_is_refused_where_it_is_given() -> None:
+    with pytest.raises(TypeError, match=r"the function principal `<lambda>` is called with \(request\), and takes"):
+        vercel_ai_app(Trips().open, principal=lambda: "ada")  # pyright: ignore[reportArgumentType]

@@ -121,10 +121,15 @@ def test_a_connection_without_an_address_is_no_trusted_proxy(client: object) -> 
     assert TrustedProxies(["0.0.0.0/0"]).client_address(scope) in ("an unknown address", "/run/console.sock")
 
 
-@pytest.mark.parametrize("addresses", [["proxy.example"], ["10.0.0.1/8"], "127.0.0.1"])
+@pytest.mark.parametrize("addresses", [["proxy.example"], ["10.0.0.1/8"]])
 def test_an_address_that_is_none_is_no_trusted_proxy(addresses: list[str]) -> None:
     with pytest.raises(ValueError, match="trusted prox"):
         TrustedProxies(addresses)
+
+
+def test_trusted_proxies_are_a_list() -> None:
+    with pytest.raises(TypeError, match=r"addresses is '127\.0\.0\.1'; write addresses=\['127\.0\.0\.1'\]"):
+        TrustedProxies("127.0.0.1")
 
 
 async def test_no_server_takes_the_address_of_a_client_from_a_header() -> None:

@@ -21,9 +21,18 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline import Channel, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import Redacted
+from toolcrib.telemetry import OtelSink
 from toolcrib.tools import Tool, ez_tool
 
 SECRET = "xyzzy-plugh"
+
+
+@pytest.mark.parametrize("wrong", ["http://localhost:4317", InMemorySpanExporter()], ids=["address", "exporter"])
+def test_where_spans_go_is_a_provider(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"OtelSink: tracer_provider is .*; give a TracerProvider of the SDK"):
+        OtelSink(wrong)
+    with pytest.raises(TypeError, match=r"OtelSink: meter_provider is .*; give a MeterProvider of the SDK"):
+        OtelSink(meter_provider=wrong)
 
 
 @ez_tool

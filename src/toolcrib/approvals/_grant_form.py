@@ -10,7 +10,17 @@ from typing import Any, Final, Self, cast
 
 from toolcrib._numbers import require_span, span_text
 from toolcrib.approvals._answers import typed_bounds
-from toolcrib.calls import EACH, ApprovalRequest, Grant, Identity, TimesOfDay, cut, number_of, parts_of
+from toolcrib.calls import (
+    EACH,
+    ApprovalRequest,
+    Grant,
+    Identity,
+    StoredFields,
+    TimesOfDay,
+    cut,
+    number_of,
+    parts_of,
+)
 from toolcrib.errors import explain_options
 
 _MOST_ARGUMENTS: Final = 40
@@ -113,6 +123,7 @@ class GrantForm:
         Raises:
             ValueError: It has a field that the form does not have, or `bounds` is not an object.
         """
+        data = StoredFields(cls, data)
         if unknown := data.keys() - {known.name for known in fields(cls)}:
             raise ValueError(f"there is no field {min(unknown)!r:.80}")
         bounds: object = data.get("bounds", {})

@@ -40,7 +40,7 @@ from toolcrib.approvals._policy import require_answer
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
 from toolcrib.clock import WALL_CLOCK, Clock, time_of, wait_until_set
-from toolcrib.errors import ApprovalError, explain_missing
+from toolcrib.errors import ApprovalError, explain_missing, explain_options
 
 T = TypeVar("T")
 
@@ -160,6 +160,7 @@ class LedgerStore(ABC):
         at = time_of(self._clock)
         await self._commit(lambda ledger: keep_answer(ledger, answer, at))
 
+    @explain_options()
     async def answer_each(
         self, request_ids: Iterable[str], make: Callable[[ApprovalEntry], Grant | Denial]
     ) -> dict[str, ApprovalEntry | ApprovalError]:
@@ -354,6 +355,7 @@ class LedgerStore(ABC):
         entries = await self._read_current(lambda ledger: ledger.answered())
         return tuple(entry for entry in entries if entry.state == "answered")
 
+    @explain_options()
     async def used(self, request_ids: Iterable[str]) -> frozenset[str]:
         """Return those of the requests whose answers are used up."""
         return frozenset(await self._run(lambda ledger: ledger.used(request_ids), write=False))
@@ -392,10 +394,12 @@ class LedgerStore(ABC):
         """Return how often a standing grant was used, up to which sum, and when last."""
         return (await self.grant_uses([grant]))[0]
 
+    @explain_options()
     async def grant_uses(self, grants: Iterable[Grant]) -> tuple[GrantUse, ...]:
         """Return the use of each standing grant, in their order, by one read."""
         return await self._run(lambda ledger: uses_of(ledger, grants), write=False)
 
+    @explain_options()
     async def revoke(self, grant: Grant) -> bool:
         """Revoke a standing grant, also for the calls that wait with it; return whether there was one."""
         return await self._commit(lambda ledger: revoke_grant(ledger, grant))

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from toolcrib._numbers import time_text
 from toolcrib._short_repr import FileRepr
 from toolcrib.approvals._claims import MOST_BEGUN
 from toolcrib.approvals._entry import ApprovalEntry
@@ -151,6 +152,7 @@ class SqlApprovalStore(LedgerStore):
         with self._transaction(write=True) as execute:
             self._renew_in(_SqlLedger(execute, self._prefix, self), ids)
 
+    @explain_options()
     async def prune(self, before: datetime, *, dry_run: bool = False) -> int:
         """Remove the requests whose answers were used before a time, and return how many there were.
 
@@ -164,21 +166,19 @@ class SqlApprovalStore(LedgerStore):
 
         def run(after: int) -> list[int]:
             with self._transaction(write=not dry_run) as execute:
-                chosen = execute(f"SELECT number {old} ORDER BY number LIMIT {_BATCH}", (before.isoformat(), after))
+                chosen = execute(f"SELECT number {old} ORDER BY number LIMIT {_BATCH}", (time_text(before), after))
                 numbers = [number for (number,) in chosen.fetchall()]
                 if numbers and not dry_run:
-                    execute(f"DELETE {old} AND number <= ?", (before.isoformat(), after, numbers[-1]))
+                    execute(f"DELETE {old} AND number <= ?", (time_text(before), after, numbers[-1]))
                 return numbers
 
         count = after = 0
         while numbers := await asyncio.to_thread(run, after):
             count, after = count + len(numbers), numbers[-1]
         if not dry_run:
-            for table in (
-                f"{self._prefix}claims WHERE ended_at",
-                "toolcrib_claim_lines WHERE journal LIKE 'program:%' AND at",
-            ):
-                await self._run_sql(f"DELETE FROM {table} < ?", before.isoformat(), write=True)
+            lines = "toolcrib_claim_lines WHERE journal LIKE 'program:%' AND at"
+            for table in (f"{self._prefix}claims WHERE ended_at", lines):
+                await self._run_sql(f"DELETE FROM {table} < ?", time_text(before), write=True)
         return count
 
     async def prune_ended(self, call_ids: Iterable[str], *, dry_run: bool = False) -> int:
@@ -201,6 +201,7 @@ class SqlApprovalStore(LedgerStore):
 
         return await asyncio.to_thread(run)
 
+    @explain_options()
     async def prune_sessions(self, before: datetime, *, dry_run: bool = False) -> int:
         """Remove the sessions that were saved last before a time, and return how many there were.
 
@@ -214,8 +215,8 @@ class SqlApprovalStore(LedgerStore):
             old = f"FROM {self._prefix}sessions WHERE saved_at < ? AND is_open = 0"
             with self._transaction(write=not dry_run) as execute:
                 if dry_run:
-                    return execute(f"SELECT COUNT(*) {old}", (before.isoformat(),)).fetchone()[0]
-                return execute(f"DELETE {old}", (before.isoformat(),)).rowcount
+                    return execute(f"SELECT COUNT(*) {old}", (time_text(before),)).fetchone()[0]
+                return execute(f"DELETE {old}", (time_text(before),)).rowcount
 
         return await asyncio.to_thread(run)
 

@@ -9,7 +9,7 @@ from toolcrib.approvals._entry import ApprovalEntry
 from toolcrib.approvals._executions import Execution
 from toolcrib.approvals._saved_sessions import SavedSession
 from toolcrib.calls import ApprovalRequest, Denial, Grant, GrantUse
-from toolcrib.errors import ApprovalError
+from toolcrib.errors import ApprovalError, explain_options
 
 
 @runtime_checkable
@@ -235,6 +235,7 @@ async def find_entry(store: object, request_id: str) -> ApprovalEntry | None:
         return None
 
 
+@explain_options()
 async def pending_requests(requests: Iterable[ApprovalRequest], store: ApprovalStore) -> list[ApprovalRequest]:
     """Return those of some requests that a store has no answer to: a person has still to decide them."""
     entries = [(request, await find_entry(store, request.id)) for request in requests]

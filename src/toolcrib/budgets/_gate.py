@@ -91,7 +91,7 @@ class Budgets:
         if groups is None and any("group" in limit.shares for limit in limits):
             raise ValueError("Budgets: a limit is by group, and no groups are given")
         if callable(groups):
-            require_parameters("group function", groups, "call", result="the group", is_awaited=False)
+            require_parameters("group function", groups, "call", result="the group", is_awaited=False, takes_none=True)
         _require_list("costs", costs, Cost, "pay", "Cost(30, 'EUR')")
         _require_list("prices", prices, TokenPrice, "gpt-5*", "TokenPrice(input=1.25, output=10, currency='USD')")
         self.limits, self.name = tuple(limits), name

@@ -12,6 +12,7 @@ from typing import Final
 from toolcrib._short_repr import FileRepr
 from toolcrib.budgets._limit import Charge, Overrun
 from toolcrib.database import Execute, MemoryTables, SqliteTables, StoreTables, Tables
+from toolcrib.errors import explain_options
 
 USAGE_TABLES = StoreTables(
     "usage",
@@ -67,6 +68,7 @@ class UsageStore:
 
         return await asyncio.to_thread(run)
 
+    @explain_options()
     async def prune(self, before: datetime) -> int:
         """Remove the amounts that were last used before a time, and return the number of rows.
 

@@ -212,6 +212,7 @@ class Bound:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Bound:
         """Return the bound that `to_dict` described; raises ValueError for anything else."""
+        data = StoredFields("Bound", data)
         return replace(cls._of_values(data), optional=data.get("optional") is True)
 
     @classmethod

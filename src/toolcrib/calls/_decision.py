@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from toolcrib.errors import explain_options
+
 
 @dataclass(frozen=True, slots=True)
 class RunNormally:
@@ -21,6 +23,7 @@ class Complete:
     output: Any
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Reject:
     """Answer the model with `reason`; the tool does not run."""
@@ -28,6 +31,7 @@ class Reject:
     reason: str
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class Ask:
     """Request for a person's approval, with its `reason`; later hooks still run, and may reject or complete.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from toolcrib.calls._stored import StoredFields
 from toolcrib.calls._value_class import value_class
 
 Blocks: TypeAlias = Callable[[object], str | None]
@@ -35,6 +36,7 @@ class KeptResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> KeptResult:
         """Return the kept result that `to_dict` described."""
+        data = StoredFields(cls, data)
         return cls(data["handle"], data["text"], data["chars"], data["has_parts"])
 
 

@@ -381,6 +381,7 @@ class Yielded:
 def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
     """Return the outcome that `to_dict` described; raises ValueError for an unknown kind or when a field is missing."""
     kinds = {kind.kind: kind for kind in (Completed, Rejected, Failed, Suspended)}
+    data = StoredFields("Outcome", data)
     kind = kinds.get(data.get("kind", ""))
     if kind is None:
         raise ValueError(f"there is no kind of outcome {data.get('kind')!r}; there are {', '.join(kinds)}")
@@ -389,7 +390,7 @@ def outcome_from_dict(data: Mapping[str, Any]) -> Outcome:
     if kind is Completed:
         values["value"] = revived(values["value"])
         if values.get("kept") is not None:
-            values["kept"] = KeptResult.from_dict(StoredFields(KeptResult, values["kept"]))
+            values["kept"] = KeptResult.from_dict(values["kept"])
     elif kind is Failed:
         values["problems"] = tuple(FieldProblem(**StoredFields(FieldProblem, p)) for p in values.get("problems", ()))
     elif kind is Suspended:

@@ -81,7 +81,9 @@ class StoredFields(dict[str, Any]):
     def __init__(self, owner: type | str, data: object) -> None:
         self._owner = owner if isinstance(owner, str) else owner.__name__
         if not isinstance(data, Mapping):
-            raise ValueError(f"a {self._owner} is read from a dict, and this is {type(data).__name__}")
+            mend = "; give what `json.loads(text)` returns" if isinstance(data, str | bytes) else ""
+            article = "an" if self._owner[0] in "AEIOU" else "a"
+            raise ValueError(f"{article} {self._owner} is read from a dict, and this is {type(data).__name__}{mend}")
         super().__init__(cast("Mapping[str, Any]", data))
         form, required = _described(owner)
         self.version = 1

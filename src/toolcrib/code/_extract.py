@@ -43,6 +43,8 @@ def extract_code(text: str, extract: Extract = "all") -> str | None:
         extract: `all` for all its Python blocks, one after the other; `first` for the first that is not empty.
     """
     require_extract(extract)
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        raise TypeError(f"extract_code() takes the text of a reply, and this is {text!r:.80}")
     blocks = [block for block in _blocks(text) if block.code.strip()]
     marked = [block.code for block in blocks if block.label in _PYTHON]
     chosen = marked or [block.code for block in blocks if not block.label]

@@ -18,7 +18,7 @@ from toolcrib.code._result import ExecutionResult
 from toolcrib.code._saved_program import SavedProgram, definition_digest, input_schema, with_header
 from toolcrib.code._toolkit import Toolkit
 from toolcrib.errors import InvalidSchema, ModelRetry, SavedProgramError, UnknownTool, closest, explain_options
-from toolcrib.hooks import HookSet
+from toolcrib.hooks import HookSet, require_parameters
 from toolcrib.jsonschema.checker import misfits
 from toolcrib.pipeline import Pipeline, Run, run_for
 from toolcrib.sandbox import parse_program
@@ -53,11 +53,15 @@ class ProgramLibrary:
         policy: ProgramPolicy | None = None,
         on_result: OnResult | None = None,
     ) -> None:
+        if callable(policy):
+            reason = "the reason against the program, or None"
+            require_parameters("program policy", policy, "program", result=reason, takes_none=True)
         self._toolkit, self._store = toolkit, store or MemoryProgramStore()
         self._policy, self._on_result = policy, on_result
 
     # --- keeping
 
+    @explain_options()
     async def save(
         self,
         name: str,
@@ -86,11 +90,15 @@ class ProgramLibrary:
 
         Raises:
             SavedProgramError: It cannot be kept; the message says why, with all mistakes by line.
+            TypeError: The policy returns neither a text nor None.
             SandboxError: No worker could be had for the trial.
         """
         program = await off_loop(lambda code: self._checked(name, code, inputs or {}, description, author), code)
         answer = None if self._policy is None else self._policy(program)
         refused = await answer if isawaitable(answer) else answer
+        if refused is not None and not isinstance(refused, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            mend = "return the reason against the program, a text, or None when it may be kept"
+            raise TypeError(f"the program policy returned {refused!r:.40}; {mend}")
         if refused is not None:
             raise SavedProgramError(name, f"it may not be kept: {refused}")
         if trial is not None:
@@ -159,6 +167,7 @@ class ProgramLibrary:
 
     # --- what is kept
 
+    @explain_options()
     async def get(self, name: str) -> SavedProgram:
         """Return a program; raises SavedProgramError where no program has this name."""
         found = await self._store.get(name)
@@ -171,12 +180,15 @@ class ProgramLibrary:
         """Return all programs, by name."""
         return await self._store.list()
 
+    @explain_options()
     async def remove(self, name: str) -> bool:
         """Remove a program, and return whether there was one of this name."""
         return await self._store.remove(name)
 
     def changes(self, program: SavedProgram) -> tuple[str, ...]:
         """Return a sentence for each change since the program was saved in the tools that it calls."""
+        if not isinstance(program, SavedProgram):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"changes: program is {program!r:.80}; give what `await library.get(name)` returns")
         found: list[str] = []
         for name, digest in program.tools.items():
             try:
@@ -206,6 +218,7 @@ class ProgramLibrary:
         """Return all programs as tools, by name."""
         return tuple(self._tool_of(program, self._toolkit, self._on_result) for program in await self.list())
 
+    @explain_options()
     async def run(self, name: str, inputs: Mapping[str, Any] | None = None, run: Run | None = None) -> Outcome:
         """Call a program as a tool, and return the outcome.
 

@@ -143,6 +143,9 @@ def input_schema(program: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     try:
         schema = TypeAdapter(TypedDict("Inputs", types)).json_schema()  # type: ignore[operator]  # pyright: ignore
     except (PydanticUserError, KeyError, TypeError) as error:  # KeyError: a reference that leads nowhere
+        for name, kind in inputs.items():
+            if not isinstance(kind, Mapping):
+                _require_schema(program, name, kind)
         raise SavedProgramError(program, f"an input's type has no JSON schema: {error}") from None
     parts = [schema, *schema["properties"].values()]
     for part in parts:
@@ -181,12 +184,27 @@ def _annotation(kind: Any) -> Any:
     return NotRequired[annotation] if "default" in schema else annotation
 
 
+def _require_schema(program: str, name: str, kind: Any) -> None:
+    """Raise SavedProgramError when an input is neither a type that has a JSON schema nor such a schema."""
+    try:
+        TypeAdapter(kind).json_schema()
+    except (PydanticUserError, KeyError, TypeError):
+        mend = "which has no JSON schema; give a type, as in list[str], or a JSON schema, as in {'type': 'string'}"
+        raise SavedProgramError(program, f"its input `{name}` is {kind!r:.80}, {mend}") from None
+
+
 def _require_input_names(program: str, names: Iterable[str]) -> None:
     names = tuple(names)
     if len(names) > _MOST_INPUTS:
         raise SavedProgramError(program, f"it has {count_text(len(names), 'input')}, and may have {_MOST_INPUTS}")
     for name in names:
-        is_plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
+        is_text = isinstance(cast("object", name), str)
+        is_plain = (
+            is_text
+            and name.isidentifier()
+            and not keyword.iskeyword(name)
+            and unicodedata.normalize("NFKC", name) == name
+        )
         if not is_plain or name.startswith("_") or name in _BUILTINS:
             raise SavedProgramError(program, f"{name!r:.80} cannot be the name of an input; write a name like `city`")
 

@@ -123,6 +123,8 @@ class Toolkit:
         require_extract(extract)
         limits, sinks = limits or SandboxLimits(), require_sinks("Toolkit", sinks)
         sandbox = sandbox_named(sandbox) if isinstance(sandbox, str) else sandbox
+        if sandbox is not None and (isinstance(sandbox, type) or not isinstance(sandbox, Sandbox)):  # pyright: ignore[reportUnnecessaryIsInstance] -- what a user gives
+            raise TypeError(f"Toolkit: sandbox is {sandbox!r:.80}; give a sandbox, as in ProcessSandbox(), or its name")
         self._options: dict[str, Any] = {
             **{"sandbox": sandbox, "limits": limits, "approver": approver, "deps": deps, "sinks": sinks},
             **{"preamble": preamble, "postamble": postamble, "assist_tool_chaining": assist_tool_chaining},
@@ -351,6 +353,7 @@ class Toolkit:
         max_result_chars: int | None = RESULT_CHARS,
     ) -> SyncProgramTool: ...
 
+    @explain_options()
     def as_tool(
         self,
         *,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from datetime import datetime, timedelta
 from functools import wraps
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS, iscoroutinefunction, isfunction, unwrap
-from pathlib import PurePath
+from os import PathLike
+from pathlib import Path, PurePath
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, NoneType, UnionType
 from typing import Any, Final, ForwardRef, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
@@ -16,6 +18,7 @@ from toolcrib.errors._base import asks_for_approval, choice_meant, nearest, sugg
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_ROOT: Final = f"{__name__.partition('.')[0]}."
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _OWNERS: Final = {
     "Run": "toolcrib.pipeline",
@@ -54,6 +57,7 @@ _INNER: Final = {
 """The options, of modules that are imported by then, that have options themselves."""
 _APPROVALS: Final = "an approval store, as in SqliteApprovalStore('approvals.db')"
 _WANTED: Final[Mapping[str, str]] = {
+    "Path": "the path of a file",
     "bool": "True|False",
     "str": "a text",
     "Callable": "a function",
@@ -73,6 +77,7 @@ _WANTED: Final[Mapping[str, str]] = {
     "Clock": "a clock, as in FakeClock() of toolcrib.testing",
     "CredentialKeys": "CredentialKeys([...])",
     "CredentialStore": "a store, as in SqliteCredentialStore('credentials.db')",
+    "Grant": "a grant, as the `standing()` of its store has it",
     "EventLog": "a record, as in SqliteSink('toolcrib.db')",
     "ProgramStore": "a store, as in SqliteProgramStore('programs.db')",
     "Toolkit": "a toolkit, as in Toolkit(tools)",
@@ -98,6 +103,13 @@ _WANTED: Final[Mapping[str, str]] = {
 """The values of an option in words, `|` between them, by the name of its class; an option of others is not checked."""
 _PLAIN: Final = {bool, str, Callable, NoneType}
 """The classes that are checked before the function is called, which does not check them itself."""
+_REQUIRED: Final = {*_PLAIN, Path, datetime, timedelta}
+"""The classes in whose place None is nothing, where the annotation has no None."""
+_CHECKED: Final[Mapping[Any, Any]] = {
+    Path: PathLike,
+    **dict.fromkeys((Iterable, Sequence, Collection, Set, tuple, list, set, frozenset), Iterable),
+}
+"""The wider class that an option is checked by, as it takes any object that can be used in the place of its own."""
 _FURTHER: Final = {"record": "; a file of its own is sinks=[SqliteSink('calls.db')]"}
 """Another option that is meant by a value of the wrong kind, by the option's name."""
 _TEXTS: Final = (str, bytes)
@@ -136,19 +148,27 @@ def explain_options(
         @wraps(function)
         def constructed(*args: Any, **options: Any) -> None:
             args = its.read(args, options)
-            function(*args, **options)  # which says more of what it checks itself
-            its.require_classes(args, options)
+            wrong = its.wrong_class(args, options)
+            try:
+                function(*args, **options)
+            except Exception as error:
+                if wrong is None or (isinstance(error, TypeError) and _is_own(error)):  # which says more
+                    raise
+            if wrong is not None:
+                raise wrong
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
             args = its.read(args, options)
-            its.require_classes(args, options)
+            if (wrong := its.wrong_class(args, options)) is not None:
+                raise wrong
             return function(*args, **options)
 
         @wraps(function)
         async def checked_async(*args: Any, **options: Any) -> Any:
             args = its.read(args, options)
-            its.require_classes(args, options)
+            if (wrong := its.wrong_class(args, options)) is not None:
+                raise wrong
             return await function(*args, **options)
 
         if isinstance(target, type):
@@ -157,6 +177,15 @@ def explain_options(
         return checked_async if iscoroutinefunction(function) else checked  # pyright: ignore[reportReturnType] -- it has the same parameters
 
     return explain
+
+
+def _is_own(error: BaseException) -> bool:
+    """Return whether an error is of a `raise` in this package, which says what is wrong, and not of Python itself."""
+    last: Any = error.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    is_raised = last.tb_frame.f_code.co_code[last.tb_lasti] == import_module("dis").opmap["RAISE_VARARGS"]
+    return is_raised and last.tb_frame.f_globals.get("__name__", "").startswith(_ROOT)
 
 
 class _Options:
@@ -214,14 +243,15 @@ class _Options:
         self._kinds.read(self.name, named)
         return (*named.values(), *args[len(named) :])
 
-    def require_classes(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-        """Check the classes of what was read; raises TypeError."""
+    def wrong_class(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> TypeError | None:
+        """Return the error for the first option whose value is of another class than it takes; None for none."""
         if not options and len(args) == self._first:
-            return
+            return None
         for option, value in (*zip(self._positional, args, strict=False), *options.items()):
-            kind = self._kinds.of(option, value)
-            if kind is not None and kind.classes and not kind.is_plain:
-                kind.require_class(self.name, option, value)
+            wrong = self._kinds.wrong_class(self.name, option, value)
+            if wrong is not None:
+                return wrong
+        return None
 
     def _too_many(self) -> TypeError:
         positional = self._positional[self._first :]
@@ -257,6 +287,13 @@ class OptionKinds:
         self._kinds[option] = kind if kind.words or kind.takes_several or kind.classes else None
         return self._kinds[option]
 
+    def wrong_class(self, owner: str, option: str, value: Any) -> TypeError | None:
+        """Return the error for a value of another class, where `read` leaves it; of its `fn` a decorator says more."""
+        kind = self.of(option, value)
+        if kind is None or not kind.classes or kind.is_plain or option == "fn":
+            return None
+        return kind.wrong_class(owner, option, value)
+
     def read(self, owner: str, options: dict[str, Any]) -> None:
         """Check options, and put a tuple in the place of a generator, or of another iterator.
 
@@ -282,6 +319,7 @@ class _OptionKind(NamedTuple):
         wanted: The values that it takes, in words.
         is_plain: Whether its classes are of `_PLAIN` alone, which `read` checks.
         has_texts: Whether it takes several texts.
+        has_words: Whether some of its several values are texts, so that a text in their place is meant as one of them.
     """
 
     words: tuple[Any, ...]
@@ -292,28 +330,30 @@ class _OptionKind(NamedTuple):
     wanted: str = ""
     is_plain: bool = False
     has_texts: bool = False
+    has_words: bool = False
 
-    def require_class(self, owner: str, option: str, value: Any) -> None:
-        """Raise TypeError for a value of another class than the option takes."""
+    def wrong_class(self, owner: str, option: str, value: Any) -> TypeError | None:
+        """Return the error for a value of another class than the option takes; None for one that it takes."""
         if not isinstance(value, self.classes) or isinstance(value, self.refused):
             is_secret = _SECRET.search(option) is not None
             shown = f"a value of the type {type(value).__name__}" if is_secret else f"{value!r:.80}"
-            if isinstance(value, str) and self.refused == _TEXTS and not is_secret:
+            if isinstance(value, str) and self.has_words and not is_secret:
                 meant = choice_meant(value) if bool in self.classes else [value]
-                raise TypeError(f"{owner}: {option} is {shown}; write {option}={meant!r:.80}")
+                return TypeError(f"{owner}: {option} is {shown}; write {option}={meant!r:.80}")
             wanted = f"{self.wanted}, as in {option}=[...]" if self.refused == _TEXTS else self.wanted
-            raise TypeError(f"{owner}: {option} is {shown}; give {wanted}{_FURTHER.get(option, '')}")
+            return TypeError(f"{owner}: {option} is {shown}; give {wanted}{_FURTHER.get(option, '')}")
         other = next((item for item in value or () if not isinstance(item, str)), None) if self.has_texts else None
-        if other is not None:
-            name = getattr(other, "name", None)
-            shown = f"a value of the type {type(other).__name__}" if _SECRET.search(option) else f"{other!r:.80}"
-            example = f", as in {option}=[{name!r}]" if isinstance(name, str) else ""
-            raise TypeError(f"{owner}: {option} has {shown}; give texts{example}")
+        if other is None:
+            return None
+        name = getattr(other, "name", None)
+        shown = f"a value of the type {type(other).__name__}" if _SECRET.search(option) else f"{other!r:.80}"
+        example = f", as in {option}=[{name!r}]" if isinstance(name, str) else ""
+        return TypeError(f"{owner}: {option} has {shown}; give texts{example}")
 
     def read(self, owner: str, option: str, value: Any) -> Any:
         """Return a value, a generator or another iterator as a tuple; raises as `OptionKinds.read`."""
-        if self.is_plain:
-            self.require_class(owner, option, value)
+        if self.is_plain and (wrong := self.wrong_class(owner, option, value)) is not None:
+            raise wrong
         if self.words and value not in self.words and (self.is_closed or isinstance(value, str)):
             near = nearest(str(value), map(str, self.words))
             hint = f"did you mean {near[0]!r}? There are" if near else "give one of"
@@ -326,7 +366,7 @@ def _kind_of(annotation: Any, names: dict[str, Any]) -> _OptionKind:
     """Return the kind of an option by its annotation, with the names of the module that it is written in."""
     if isinstance(annotation, str):
         try:
-            annotation = eval(annotation, names)
+            annotation = _evaluated(annotation, names)
         except (NameError, TypeError):  # a name for type checkers alone, or for later
             return _OptionKind((), is_closed=False, takes_several=bool(_SEVERAL.search(annotation)))
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
@@ -338,26 +378,43 @@ def _kind_of(annotation: Any, names: dict[str, Any]) -> _OptionKind:
     words += (None,) if words and NoneType in members else ()
     takes_several = any(_SEVERAL.search(str(member)) for member in members)
     kind = _OptionKind(words, is_closed=not others, takes_several=takes_several)
-    return kind if literals else _with_classes(kind, others, is_optional=NoneType in members)
+    if literals and others:
+        others += [type(word) for literal in literals for word in get_args(literal)]
+    return _with_classes(kind, others, is_optional=NoneType in members)
+
+
+def _evaluated(annotation: str, names: dict[str, Any]) -> Any:
+    """Return an annotation; its outer classes alone, where a name within brackets is unknown."""
+    try:
+        return eval(annotation, names)
+    except NameError:
+        outer, before = annotation, ""
+        while outer != before:
+            before, outer = outer, re.sub(r"\[[^\[\]]*\]", "", outer)
+        return eval(outer, names)
 
 
 def _with_classes(kind: _OptionKind, members: list[Any], *, is_optional: bool) -> _OptionKind:
     """Return a kind with the classes of its values, where these are of `_WANTED`."""
     plain = [get_origin(member) or member for member in members]
     is_pair = any(get_origin(member) is tuple and ... not in get_args(member) for member in members)
-    if {*plain} <= {Callable} or is_pair or not all(getattr(member, "__name__", "") in _WANTED for member in plain):
+    if not plain or is_pair or not all(getattr(member, "__name__", "") in _WANTED for member in plain):
         return kind
-    several = [member for member in plain if _SEVERAL.fullmatch(member.__name__)]
-    is_protocol = any(getattr(member, "_is_protocol", False) for member in plain)
+    several = [member for member in plain if _CHECKED.get(member) is Iterable]
+    concrete = [_CHECKED.get(member, member) for member in plain if not getattr(member, "_is_protocol", False)]
+    is_protocol = len(concrete) < len(plain)
+    data = tuple(cls for cls in _DATA if not any(issubclass(cls, of) or issubclass(of, cls) for of in concrete))
     is_plain = _PLAIN.issuperset(plain) and not {bool, str}.isdisjoint(plain)
+    in_lists = [get_args(member)[:1] for member in members if (get_origin(member) or member) in several]
     *words, last = dict.fromkeys(word for member in plain for word in _WANTED[member.__name__].split("|"))
-    classes = (object,) if is_protocol else tuple(Iterable if member in several else member for member in plain)
+    takes_none = is_optional or not (is_plain or _REQUIRED.issuperset(plain))  # None is nothing in a list's place
     return kind._replace(
-        classes=(*classes, *((NoneType,) if is_optional or not is_plain else ())),  # None is nothing in a list's place
-        refused=_DATA if is_protocol else _TEXTS if several and str not in plain else (),
+        classes=(*((object,) if is_protocol else concrete), *((NoneType,) if takes_none else ())),
+        refused=data if is_protocol else _TEXTS if several and str not in plain else (),
         wanted=f"{', '.join(words)} or {last}" if words else last,
         is_plain=is_plain,
         has_texts=plain == several and all(get_args(member)[:1] == (str,) for member in members),
+        has_words=any(args in ((), (str,)) or get_origin(args[0]) is Literal for args in in_lists),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from toolcrib.calls import KeptResult
-from toolcrib.hooks._parameters import name_of, require_parameters
+from toolcrib.hooks._parameters import name_of, require_list, require_parameters
 
 
 @runtime_checkable
@@ -68,6 +68,7 @@ def delivery_steps(who: str, deliveries: Iterable[DeliveryLike]) -> tuple[Delive
     """
     if isinstance(deliveries, Delivery) or callable(deliveries):
         raise TypeError(f"{who}: deliveries must be a list of them, as in deliveries=[{name_of(deliveries)}]")
+    require_list(who, "deliveries", deliveries, "deliver")
     return tuple(_step_of(who, delivery) for delivery in deliveries)
 
 

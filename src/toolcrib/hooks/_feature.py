@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from toolcrib.calls import ToolCall
 from toolcrib.hooks._delivery import DeliveryStep
 from toolcrib.hooks._gate import GateStep
+from toolcrib.hooks._parameters import require_list
 
 InputOrigin: TypeAlias = Literal[
     "result",
@@ -149,6 +150,7 @@ def feature_parts(who: str, features: Iterable[Feature]) -> tuple[FeatureParts, 
     """
     if isinstance(features, Feature | type):
         raise TypeError(f"{who}: features must be a list of them, as in features=[{type(features).__name__}()]")
+    require_list(who, "features", features, "Provenance()")
     parts: dict[str, FeatureParts] = {}
     for feature in features:
         if isinstance(feature, type) or not isinstance(feature, Feature):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value

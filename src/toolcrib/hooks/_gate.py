@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args, run
 
 from toolcrib import calls
 from toolcrib.errors import ToolcribError, explain_options, nearest, require_result
-from toolcrib.hooks._parameters import name_of, require_parameters
+from toolcrib.hooks._parameters import name_of, require_list, require_parameters
 
 Stage: TypeAlias = Literal["resolve", "validate", "decide", "edit", "authorize", "approve"]
 """Stages of a call, in order, at which gates are asked; the arguments are read after `validate`."""
@@ -134,6 +134,7 @@ def gate_steps(who: str, gates: Iterable[GateLike]) -> tuple[GateStep, ...]:
     """
     if isinstance(gates, Gate) or callable(gates):
         raise TypeError(f"{who}: gates must be a list of them, as in gates=[{name_of(gates)}]")
+    require_list(who, "gates", gates, "check")
     return tuple(_step_of(who, gate) for gate in gates)
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from toolcrib._numbers import count_text
 from toolcrib.errors import closest, explain_options, nearest
 from toolcrib.hooks._middleware import GlobalHooks
-from toolcrib.hooks._parameters import require_parameters
+from toolcrib.hooks._parameters import require_list, require_parameters
 
 if TYPE_CHECKING:
     from toolcrib.calls import CallMetadata, Decision
@@ -96,6 +96,7 @@ class HookSet:
             self._known = frozenset(tool.name for tool in tools.all())
             self._groups = {name: frozenset(names) for name, names in tools.groups().items()}
         elif tools is not None:
+            require_list("HookSet", "tools", tools, "pay")
             self._known = frozenset(target_name(t) for t in cast("Iterable[object]", tools))
         self._decisions: list[tuple[str | None, DecisionHook]] = []
         self._descriptions: dict[str, DescriptionHook] = {}
@@ -211,7 +212,7 @@ class HookSet:
     # --- inside
 
     def _add(self, name: str | None, decision: DecisionHook) -> None:
-        require_parameters("decision hook", decision, "call", "input")
+        require_parameters("decision hook", decision, "call", "input", result="RunNormally, Complete, Reject or Ask")
         self._decisions.append((name, decision))
         self.version += 1
 

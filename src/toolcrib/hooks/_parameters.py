@@ -53,6 +53,19 @@ def name_of(hook: object) -> str:
     return name if isinstance(name, str) else type(hook).__name__
 
 
+def require_list(who: str, option: str, values: object, example: str) -> None:
+    """Raise TypeError when an option is a text, a number or another object that is not a list.
+
+    Args:
+        who: The owner of the option, for errors.
+        option: The option.
+        values: The value that it is given.
+        example: An object of the list, as it is written.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{who}: {option} is {values!r:.80}; give a list of them, as in {option}=[{example}]")
+
+
 def near_option(name: str, options: Iterable[str], words: Mapping[str, str]) -> str | None:
     """Return the option that a keyword is likely meant for, or what is used instead; None where it is near to none.
 
@@ -99,7 +112,9 @@ def refuse_misspelt_options(
             raise TypeError(f"{who} has no option `{name}`. {here} If it is a fixed argument, {mend}.")
 
 
-def require_parameters(kind: str, fn: Any, *parameters: str, result: str = "", is_awaited: bool = True) -> None:
+def require_parameters(
+    kind: str, fn: Any, *parameters: str, result: str = "", is_awaited: bool = True, takes_none: bool = False
+) -> None:
     """Check that `fn` is a function of this kind, which is called with these parameters, by position.
 
     Args:
@@ -108,9 +123,10 @@ def require_parameters(kind: str, fn: Any, *parameters: str, result: str = "", i
         parameters: The names of the values that it is called with.
         result: The value that it is to return, for errors; empty where None is an answer as well.
         is_awaited: Whether it may be async.
+        takes_none: Whether a path of it may lack a `return`, as None is an answer beside others.
 
     Raises:
-        TypeError: It is not a function, has other parameters, never returns a value, or is async where it must not be.
+        TypeError: It is not a function, has other parameters, lacks a `return`, or is async where it must not be.
     """
     if not callable(fn):
         raise TypeError(f"the {kind} is {fn!r:.80}; give a function ({', '.join(parameters)})")
@@ -133,7 +149,7 @@ def require_parameters(kind: str, fn: Any, *parameters: str, result: str = "", i
             )
             raise TypeError(f"{_called(kind, fn, parameters)}, and takes ({', '.join(named)}); {mend}")
     if result:
-        require_result(kind, fn, result)
+        require_result(kind, fn, result, takes_none=takes_none)
 
 
 def _called(kind: str, fn: Any, parameters: Sequence[str]) -> str:

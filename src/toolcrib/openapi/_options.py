@@ -132,7 +132,12 @@ class Options:
                 choice = choice.upper() if isinstance(choice, str) and choice.upper() in METHODS else choice
                 if callable(choice):
                     require_parameters(
-                        f"{name} function", choice, "operation", result="True or False", is_awaited=False
+                        f"{name} function",
+                        choice,
+                        "operation",
+                        result="True or False",
+                        is_awaited=False,
+                        takes_none=True,
                     )
                 require_choice("openapi.toolset", name, choice, ("writes",) if name == "approval" else None)
 

@@ -149,6 +149,7 @@ class Run(RunState):
             or approver is not None
             or approvals is not None
             or available is not None
+            or provide
             or channel is not DEFAULT_CHANNEL
             or durability is not DEFAULT_DURABILITY
             or not (principal is None or type(principal) is str)

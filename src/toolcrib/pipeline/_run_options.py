@@ -227,6 +227,8 @@ def require_options(run: Any, id: object) -> None:
         _require("Run", "channel", run.channel, Channel, "Channel, as in Channel(errors='masked')")
     if type(run.durability) is not Durability:
         _require("Run", "durability", run.durability, Durability, "Durability, as in Durability(store=...)")
+    if run.provide:
+        _require("Run", "provide", run.provide, Mapping, "values by their types, as in provide={Shop: shop}")
     available: object = run.available
     if available is not None and not _are_names(available):
         raise TypeError(f"Run: available is {available!r:.80}; give a set of names, as in available={{'pay'}}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias, get_args
 
+from toolcrib._numbers import time_text
 from toolcrib.calls import ActivityKind
 from toolcrib.errors import explain_options
 from toolcrib.record._event_tables import Activity
@@ -162,11 +163,6 @@ def _conditions(wanted: ActivityFilter, before: int | None) -> _Part:
         conditions.append("first_position < ?")
         values.append(before)
     return conditions, values
-
-
-def time_text(at: datetime) -> str:
-    """Return a time as the column `started_at` has it."""
-    return at.astimezone(UTC).isoformat()
 
 
 def one_of(column: str, several: Sequence[str]) -> str:

@@ -12,10 +12,11 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import require_number, time_text
 from toolcrib._processes import is_running
 from toolcrib.calls import now
 from toolcrib.database import Tables
+from toolcrib.errors import explain_options
 from toolcrib.record._activity_filter import (
     ACTIVITY_COLUMNS,
     ActivityFilter,
@@ -375,6 +376,7 @@ class LostWork:
                     execute(_CLOSE, (process,)).fetchall()
 
 
+@explain_options()
 def prune_events(tables: Tables, before: datetime, *, dry_run: bool = False) -> int:
     """Remove the calls and runs that ended before a time, with their events, and return how many there were.
 
@@ -384,7 +386,7 @@ def prune_events(tables: Tables, before: datetime, *, dry_run: bool = False) -> 
         tables: The tables of events.
         dry_run: Remove nothing.
     """
-    count, after, at = 0, -1, before.isoformat()
+    count, after, at = 0, -1, time_text(before)
     if dry_run:
         with tables.transaction(write=False) as execute:
             return int(execute(f"SELECT COUNT(*) {_OLD}", (at, at)).fetchone()[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from toolcrib._numbers import require_number
+from toolcrib._numbers import require_number, time_text
 from toolcrib.record._event_log import EventLog, KeptEvent
 
 
@@ -97,7 +97,7 @@ def _wanted(log: EventLog, since: datetime | None, limit: int | None) -> tuple[s
     if since is None and limit is None:
         return None, 0
     chosen = "SELECT run_id FROM toolcrib_activities WHERE source = 'call' AND started_at >= ?"
-    values: tuple[Any, ...] = ("" if since is None else since.isoformat(),)
+    values: tuple[Any, ...] = ("" if since is None else time_text(since),)
     if limit is not None:
         chosen, values = f"{chosen} ORDER BY first_position DESC LIMIT ?", (*values, limit)
     runs = {str(run_id) for (run_id,) in log.rows(chosen, values)}

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, cast
 
-from toolcrib._numbers import require_number
-from toolcrib.record._activity_filter import HAS_RUN, ActivityFilter, one_of, time_text
+from toolcrib._numbers import require_number, time_text
+from toolcrib.record._activity_filter import HAS_RUN, ActivityFilter, one_of
 from toolcrib.record._brief_event import brief_event
 from toolcrib.record._event_log import EventLog, id_batches
 from toolcrib.record._event_tables import Activity

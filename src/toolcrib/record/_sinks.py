@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -72,7 +73,14 @@ def require_sinks(who: str, sinks: Iterable[object]) -> tuple[Sink, ...]:
 
 @lru_cache(maxsize=256)
 def _is_sink(cls: type) -> bool:
-    """Return whether the objects of a class are sinks: a protocol takes long to say so."""
+    """Return whether the objects of a class are sinks: a protocol takes long to say so.
+
+    Raises:
+        TypeError: One of the methods is async; nothing awaits it.
+    """
+    for name in ("emit", "emit_activity"):
+        if iscoroutinefunction(getattr(cls, name, None)):
+            raise TypeError(f"`{name}` of the sink {cls.__name__} is async, and nothing awaits it; write a plain `def`")
     return issubclass(cls, Sink)
 
 

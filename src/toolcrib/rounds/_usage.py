@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from operator import add, sub
 from typing import Any
 
+from toolcrib.calls import StoredFields
 from toolcrib.formats import PROVIDERS, Tokens, WireFormat, tokens_in
 
 
@@ -61,7 +62,7 @@ class Usage:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Usage:
         """Return the usage that `to_dict` described."""
-        usage = cls(**data)
+        usage = cls(**StoredFields(cls, data))
         return replace(usage, cost=None if usage.cost is None else Decimal(usage.cost))
 
 

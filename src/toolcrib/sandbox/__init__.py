@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toolcrib._lazy_names import lazy_names
 from toolcrib.errors import MissingExtraError
-from toolcrib.sandbox._engines import SandboxName, default_sandbox, engine, sandbox_named, type_checker
+from toolcrib.sandbox._engines import SandboxName, default_sandbox, sandbox_named, type_checker
 from toolcrib.sandbox._program_files import ProgramFiles, read_files, require_files
 from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._protocol import (
@@ -109,10 +110,21 @@ __all__ = [
     "type_checker",
 ]
 
+_load, __dir__ = lazy_names(
+    __name__,
+    {
+        "._command_workers": "CommandWorkers bubblewrap gvisor",
+        "._inline": "UnsafeInlineSandbox",
+        "._monty": "MontySandbox",
+        "._process": "ProcessSandbox SubprocessSandbox",
+        "._worker_sandbox": "WorkerSandbox",
+    },
+)
+
 
 def __getattr__(name: str) -> Any:
     """Load an engine, and its optional dependency with it, when it is first named."""
     try:
-        return engine(name)
-    except ImportError as error:
+        return _load(name)
+    except ModuleNotFoundError as error:
         raise MissingExtraError(name, "monty") from error

@@ -143,6 +143,7 @@ def _guest(packages: Packages) -> list[str]:
     return guest_command(python, packages=packages.names, folders=packages.folders)
 
 
+@explain_options()
 def bubblewrap(*, packages: Iterable[str] = (), queue: ProgramQueue | None = None, **options: Any) -> WorkerSandbox:
     """Return a sandbox whose programs each run in a container of bubblewrap's, which sees no file but those of Python.
 
@@ -164,6 +165,7 @@ def bubblewrap(*, packages: Iterable[str] = (), queue: ProgramQueue | None = Non
     return WorkerSandbox(workers, "bubblewrap", packages=chosen.tops, queue=queue)
 
 
+@explain_options()
 def gvisor(
     *,
     packages: Iterable[str] = (),

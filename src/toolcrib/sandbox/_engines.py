@@ -5,9 +5,9 @@ A process has one sandbox of each name, so that the workers of its engine stay w
 
 from __future__ import annotations
 
-import importlib
 import sys
 import threading
+from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from toolcrib.errors import MissingExtraError, SandboxUnavailable, closest
@@ -24,22 +24,8 @@ _ENGINES: Final[dict[str, tuple[str, str]]] = {  # the class of each, and its mo
     "subprocess": ("SubprocessSandbox", "_process"),
     "unsafe_inline": ("UnsafeInlineSandbox", "_inline"),
 }
-_PARTS: Final = {"CommandWorkers": "_command_workers", "WorkerSandbox": "_worker_sandbox"}
 _lock = threading.RLock()
 _shared: dict[str, Any] = {}
-
-
-def engine(kind: str) -> Any:
-    """Return the class of an engine.
-
-    Raises:
-        AttributeError: There is no engine of this name.
-        ImportError: The optional dependency of the engine is not installed.
-    """
-    module = {**dict(_ENGINES.values()), **_PARTS}.get(kind)
-    if module is None:
-        raise AttributeError(f"module 'toolcrib.sandbox' has no attribute {kind!r}")
-    return getattr(importlib.import_module(f"toolcrib.sandbox.{module}"), kind)
 
 
 def default_sandbox() -> Sandbox:
@@ -73,7 +59,7 @@ def sandbox_named(name: str) -> Sandbox:
             "pip install 'toolcrib[monty]', or run in a Linux container or virtual machine"
         )
     try:
-        return _shared_engine(name, _ENGINES[name][0])
+        return _shared_engine(name, *_ENGINES[name])
     except ImportError as error:
         raise SandboxUnavailable(
             f"there is nothing here to run programs in ({error}). Install Monty: pip install 'toolcrib[monty]'"
@@ -87,14 +73,14 @@ def type_checker() -> TypeChecker:
         MissingExtraError: Monty is not installed.
     """
     try:
-        return _shared_engine("type checker", "MontySandbox", workers=4)
+        return _shared_engine("type checker", *_ENGINES["monty"], workers=4)
     except ImportError as error:
         raise MissingExtraError("checking the types of programs", "monty") from error
 
 
-def _shared_engine(name: str, kind: str, **options: Any) -> Any:
+def _shared_engine(name: str, kind: str, module: str, **options: Any) -> Any:
     """Return the object that this process shares under a name, created at the first request."""
     with _lock:
         if name not in _shared:
-            _shared[name] = engine(kind)(**options)
+            _shared[name] = getattr(import_module(f"toolcrib.sandbox.{module}"), kind)(**options)
         return _shared[name]

@@ -20,7 +20,7 @@ ErrorKind: TypeAlias = Literal[
 _LONGEST = 1_000_000_000  # seconds, which every timer takes
 
 
-@explain_options()
+@explain_options({"max_memory": "memory", **dict.fromkeys(("max_time", "seconds", "time", "timeout"), "wall_time")})
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
     """Limits of one program.
@@ -221,6 +221,7 @@ class SandboxResult:
     artifacts: tuple[Media, ...] = ()
 
 
+@runtime_checkable
 class Sandbox(Protocol):
     """A place for programs, where nothing of the host's can be reached but its `Host`."""
 

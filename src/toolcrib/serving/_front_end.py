@@ -33,6 +33,7 @@ from toolcrib.errors import (
     exception_of,
     explain_options,
 )
+from toolcrib.hooks import require_parameters
 from toolcrib.rounds import Continue, Finished, NeedsTools, Session, Stopped, ToolRound, ToolRoundPlan, Usage
 from toolcrib.serving._front_end_events import (
     ApprovalAsked,
@@ -110,6 +111,7 @@ class FrontEndSessions:
         self.entry, self.limits = entry, limits
         self.approvals: ApprovalStore = MemoryApprovalStore() if approvals is None else approvals
         check_countable(self.approvals, limits.pending)
+        require_parameters("function open_session", open_session, "principal", result="a session")
         self._open_session = open_session
         self.kept: SuspendedCallStore = suspended_calls_beside(self.approvals)
         self._active: set[str] = set()
@@ -171,6 +173,10 @@ class FrontEndSessions:
         principal, limits = exchange.principal, self.limits
         fresh = self._open_session(principal)
         session: Session = await fresh if isawaitable(fresh) else fresh
+        if not isinstance(cast("object", session), Session):
+            raise TypeError(
+                f"open_session returned {session!r:.80}; return a session, as in Session(model, tools=tools)"
+            )
         run = session.host_run
         if run.approvals not in (None, self.approvals):
             raise ValueError("give the approval store to the front end, approvals=..., and not to the session's run")

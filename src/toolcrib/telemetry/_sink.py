@@ -84,6 +84,8 @@ class OtelSink:
         arguments: bool = False,
         results: bool = False,
     ) -> None:
+        _require_provider("tracer_provider", tracer_provider, TracerProvider)
+        _require_provider("meter_provider", meter_provider, MeterProvider)
         release = version(_SCOPE)
         self._tracer = get_tracer(_SCOPE, release, tracer_provider)
         self._measures = Measures(get_meter(_SCOPE, release, meter_provider))
@@ -315,6 +317,12 @@ class _Attached:
             return
         with suppress(ValueError):  # thrown away unfinished, and closed by the garbage collector in another context
             token.var.reset(token)  # `detach` would log an error where this passes over one
+
+
+def _require_provider(option: str, provider: object, kind: type[TracerProvider] | type[MeterProvider]) -> None:
+    if provider is not None and not isinstance(provider, kind):
+        mend = f"give a {kind.__name__} of the SDK, to which its exporters are added"
+        raise TypeError(f"OtelSink: {option} is {provider!r:.80}; {mend}")
 
 
 class _Bounded(Generic[K, V]):

@@ -6,9 +6,9 @@ No other package imports pytest.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toolcrib._lazy_names import lazy_names
 from toolcrib.testing._client import ScriptedClient
 from toolcrib.testing._clock import FakeClock
 from toolcrib.testing._fakes import FakeSandbox, RecordingSink
@@ -39,21 +39,21 @@ __all__ = [
     "wire_reply",
 ]
 
-_LATER = {
-    **dict.fromkeys(("Ability", "Caller", "Way", "WayRequest"), "_ways"),
-    **dict.fromkeys(("RecordedError", "Recording"), "_recording"),
-    **dict.fromkeys(("WAYS", "ways", "every_way"), "_every"),
-}
+_load, __dir__ = lazy_names(
+    __name__,
+    {
+        "._every": "WAYS every_way ways",
+        "._recording": "RecordedError Recording",
+        "._ways": "Ability Caller Way WayRequest",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs pytest, or many modules, when it is asked for."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        return _load(name)
     except ModuleNotFoundError as error:
         if error.name != "pytest":
             raise
         raise ImportError(f"`{__name__}.{name}` needs pytest. Install it with: pip install pytest") from error
-    return value

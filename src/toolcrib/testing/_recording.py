@@ -63,7 +63,7 @@ class Recording:
     @classmethod
     def of(cls, records: Iterable[CallRecord]) -> Recording:
         """Return the recording of records of one run, such as those of a `ListSink`; TypeError for the sink itself."""
-        if not isinstance(records, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        if isinstance(records, str) or not isinstance(records, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"{records!r:.80} is not a list of records; give those of the sink: sink.records")
         return cls(tuple(sorted((record.to_dict() for record in records), key=_started)))
 

@@ -88,6 +88,6 @@ def _require_step(step: Any) -> None:
             raise TypeError("steps are given one by one, as in ScriptedModel(*steps); a list is calls of one reply")
     elif callable(step):
         refuse_coroutine("step", step, "a step")
-        require_result("step", step, "a step, such as a text or a ToolCall")
+        require_result("step", step, "a step, such as a text or a ToolCall", takes_none=False)
     elif not isinstance(step, str | ToolCall | dict | Exception):
         raise TypeError(f"a script has no step of type {type(step).__name__}")

@@ -200,6 +200,7 @@ def as_tool(item: object) -> Tool[..., Any]:
         return _function_tool(cast("Callable[..., Any]", item), ToolOptions(), {})
     require_own_object(cast("object", item))
     hint = "decorate it with @tool_input(...)" if isinstance(item, type) else "give a tool, a function or a BaseTool"
+    hint = "await it first" if inspect.iscoroutine(item) else hint
     raise TypeError(f"{item!r:.200} is not a tool; {hint}")
 
 

@@ -13,6 +13,7 @@ from inspect import isawaitable
 from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, cast, overload
 from weakref import WeakSet
 
+from toolcrib.errors import explain_options
 from toolcrib.schema import ToolSpec
 from toolcrib.tools._base import BaseTool
 from toolcrib.tools._options import ToolKeywords, ToolOptions, function_name, only_options
@@ -84,6 +85,7 @@ class PromptText:
     role: Literal["user", "assistant"] = "user"
 
 
+@explain_options()
 @dataclass(frozen=True, slots=True)
 class FoundValues:
     """Values for an argument that a person types, of which there may be more than these.

@@ -146,6 +146,12 @@ class ToolOptions:
         for field, value in (("content", self.content), ("readers", self.readers)):
             if isinstance(value, str):
                 raise ValueError(f"{who}: {field} is a collection, as in {field}=[{value!r}]")
+            if not isinstance(value, Collection | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+                raise TypeError(f"{who}: {field} is {value!r:.80}; give a list of texts, as in {field}=['ann']")
+        if not isinstance(self.listing, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(
+                f"{who}: listing is {self.listing!r:.80}; give fields by name, as in listing={{'title': ...}}"
+            )
         if self.cost is not None and not isinstance(self.cost, Cost):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             raise TypeError(f"{who}: cost must be a Cost, as in cost=Cost(0.05, 'EUR'), and not {self.cost!r:.40}")
         require_policy(f"{who}: requires_approval", self.requires_approval)

@@ -165,7 +165,7 @@ class ToolEntry:
 
     def with_availability(self, predicate: Availability) -> ToolEntry:
         """Return the entry with one more condition for being available; TypeError for one of other parameters."""
-        require_parameters("availability check", predicate, "ctx", result="True or False")
+        require_parameters("availability check", predicate, "ctx", result="True or False", takes_none=True)
         return replace(self, availability=(*self.availability, predicate))
 
 
@@ -173,7 +173,7 @@ def entry_of(tool: Tool[..., Any], *, max_retries: int, timeout: float | None, s
     """Return the entry of a tool with the gates of its own options."""
     options, source = tool.options, tool.source
     if source is not None:
-        require_parameters("availability check", source.is_available, "ctx", result="True or False")
+        require_parameters("availability check", source.is_available, "ctx", result="True or False", takes_none=True)
     return ToolEntry(
         name=tool.name,
         tool=tool,

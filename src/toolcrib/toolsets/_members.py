@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from typing import Any, TypeAlias, cast
 
 from toolcrib import results as _results
@@ -70,6 +70,7 @@ def listed(tools: object) -> Iterable[Any]:
         return cast("Iterable[Any]", tools)
     require_own_object(value)
     mend = "write [tool] for one" if callable(value) else "give tools, functions or toolsets"
+    mend = "await it first" if iscoroutine(value) else mend
     raise TypeError(f"{tools!r} is not a list of tools; {mend}")
 
 

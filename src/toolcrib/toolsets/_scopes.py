@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -14,8 +14,13 @@ _SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749, section 3.3
 
 def read_scopes(scopes: Mapping[str, str | Sequence[str]]) -> dict[str, frozenset[str]]:
     """Return the scopes by name or pattern; raises ValueError for one that OAuth does not allow."""
+    if not isinstance(scopes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+        mend = "give scopes by the name of a tool, as in {'pay': 'payments:write'}"
+        raise TypeError(f"with_scopes: scopes is {scopes!r:.80}; {mend}")
     read: dict[str, frozenset[str]] = {}
     for name, words in scopes.items():
+        if not isinstance(words, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+            raise TypeError(f"with_scopes: the scopes of `{name}` are {words!r:.80}; give a scope, or a list of them")
         several = (words,) if isinstance(words, str) else tuple(words)
         wrong = next((scope for scope in several if not re.fullmatch(_SCOPE, scope)), None)
         if wrong is not None or not several:

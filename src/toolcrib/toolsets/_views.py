@@ -101,7 +101,7 @@ class ToolsetViews:
         if not callable(condition):
             mend = "give a function (ctx, entry); to take some by name is toolset.subset([...])"
             raise TypeError(f"filtered: condition is {condition!r:.80}; {mend}")
-        require_parameters("condition", condition, "ctx", "entry", result="True or False")
+        require_parameters("condition", condition, "ctx", "entry", result="True or False", takes_none=True)
         keys = self._known_keys(names)
         return self._view(
             lambda entries: (

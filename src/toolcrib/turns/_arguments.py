@@ -26,13 +26,23 @@ def checked_tool(tool: object) -> Tool[..., Any]:
     raise TypeError(f"a turn needs a tool or the name of a registered one, not {tool!r}; decorate it with @tool")
 
 
+def require_options(timeout: object, kwargs: object, metadata: object) -> None:
+    """Raise TypeError for options of a turn that are of other classes, as arguments in the place of the timeout."""
+    if isinstance(timeout, Mapping | Sequence):
+        raise TypeError(f"a turn: timeout is {timeout!r:.80}; arguments are given as in Turn(tool, kwargs={{...}})")
+    if not isinstance(kwargs, Mapping | None):
+        raise TypeError(f"a turn: kwargs is {kwargs!r:.80}; give arguments by name, as in kwargs={{'cents': 4200}}")
+    if not isinstance(metadata, Mapping | None):
+        raise TypeError(f"a turn: metadata is {metadata!r:.80}; give values by name, as in metadata={{'order': 'A7'}}")
+
+
 def named_arguments(tool: Tool[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return a host's arguments by name, complete or not; what the tool does not take is dropped with a log line.
 
     Raises:
         TypeError: `args` is not a list.
     """
-    if isinstance(args, Mapping | str | bytes):
+    if isinstance(args, Mapping | str | bytes) or not isinstance(args, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         raise TypeError(f"`args` of a turn of `{tool.__name__}` is a list; give arguments by name as in kwargs={{...}}")
     named, dropped = tool.spec.name_host(args, kwargs)
     if dropped:

@@ -110,8 +110,9 @@ class _Store(Injectable, Observed):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the context that `to_dict` described."""
+        data = StoredFields(cls, data)
         context = cls(data.get("limit"), data.get("tags"))
-        context.replace(ContextItem.from_dict(item) for item in StoredFields(cls, data)["items"])
+        context.replace(ContextItem.from_dict(item) for item in data["items"])
         return context
 
     def _latest(self, items: Iterable[ContextItem[Any]]) -> Iterable[ContextItem[Any]]:
@@ -174,6 +175,8 @@ class ContextQueue(_Store):
 
     def replace(self, items: Iterable[ContextItem[Any]]) -> None:
         self._items = deque(self._latest(items))
+        for item in self._items:
+            _require_item(item)
 
     def history(self, last: int | None = None) -> str:
         """Return the contents as text for a prompt, an item to a line, or only those of the `last` items."""

@@ -38,7 +38,15 @@ from toolcrib.hooks import HookMethod, Observed, Observers, TurnHook, tag_set
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.record import Stepped
 from toolcrib.tools import Deadline, Tool, ToolRegistry
-from toolcrib.turns._arguments import checked_tool, evaluated, named_arguments, pack, pack_arguments, unpack_arguments
+from toolcrib.turns._arguments import (
+    checked_tool,
+    evaluated,
+    named_arguments,
+    pack,
+    pack_arguments,
+    require_options,
+    unpack_arguments,
+)
 from toolcrib.turns._binding import UNBOUNDED, UNFOLLOWED, Clock, Table, TurnBinding, lone_binding
 from toolcrib.turns._locked import Locked, locked
 from toolcrib.turns._stop_reason import StopReason, reason_of
@@ -163,10 +171,7 @@ class Turn(Observed, Generic[T, V]):
             of_tool = tool.spec.argument_names if isinstance(tool, Tool) else ()
             words = {name: f"`kwargs={{{name!r}: ...}}`, an argument of the tool" for name in of_tool}
             refuse_unknown_options("Turn", unknown, _OPTIONS, {**words, **_OF_OTHERS})
-        if isinstance(timeout, Mapping | Sequence):
-            raise TypeError(f"a turn: timeout is {timeout!r:.80}; arguments are given as in Turn(tool, kwargs={{...}})")
-        if not isinstance(kwargs, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
-            raise TypeError(f"a turn: kwargs is {kwargs!r:.80}; give arguments by name, as in kwargs={{'cents': 4200}}")
+        require_options(timeout, kwargs, metadata)
         self._tool = tool = ToolRegistry.get(tool) if isinstance(tool, str) else checked_tool(tool)
         require_seconds("a turn", "timeout", timeout)
         self._timeout = timeout

@@ -101,7 +101,8 @@ class DurableAgent(DbosAnswers):
         self.queue = queue if isinstance(queue, Queue) else Queue(queue or agent.name)
         if client is None:
             require_served(self.queue)
-        self._run, self._client, self._base = run, client, _base
+        self._run = run if callable(run) else open_run(run)  # which refuses what is no run
+        self._client, self._base = client, _base
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
         if isinstance(run, Run):
             self._pipeline.check_run(run)

@@ -115,7 +115,8 @@ class DurableToolkit(DbosAnswers):
         if not isinstance(toolkit, Toolkit):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
             mend = "as in DurableToolkit(Toolkit(tools))"
             raise TypeError(f"DurableToolkit is made of a Toolkit, {mend}, and not of {toolkit!r:.80}")
-        self.toolkit, self.name, self._given_run, self._client = toolkit, name, run, client
+        self.toolkit, self.name, self._client = toolkit, name, client
+        self._given_run = run if callable(run) else open_run(run)  # which refuses what is no run
         self.queue = Queue(queue) if isinstance(queue, str) else queue
         if client is None:
             require_served(self.queue)

@@ -26,6 +26,7 @@ from toolcrib.adapters.dbos._work_tables import workers as _workers
 from toolcrib.approvals import SqlApprovalStore
 from toolcrib.database import Database, unhurried
 from toolcrib.durable import WAITS_FOR
+from toolcrib.errors import explain_options
 from toolcrib.record import prune_events
 
 _ENDED = ("SUCCESS", "ERROR", "CANCELLED")
@@ -34,6 +35,7 @@ _PAGE = 500
 _BATCH = 100  # pieces of work removed in one transaction
 
 
+@explain_options()
 async def prune(database: Database, before: datetime, *, dry_run: bool = False) -> dict[str, int]:
     """Remove the work that ended before a time from a database, and return the number of rows of each kind.
 
@@ -50,6 +52,7 @@ async def prune(database: Database, before: datetime, *, dry_run: bool = False) 
 
 
 async def _prune(database: Database, before: datetime, *, dry_run: bool) -> dict[str, int]:
+    before = before.astimezone(UTC)  # one without a time zone is local
     turns = ended = requests = sessions = 0
     async with Client(database, pool=2) as client:
         store = client.approvals if isinstance(client.approvals, SqlApprovalStore) else None

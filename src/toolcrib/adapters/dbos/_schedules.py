@@ -212,6 +212,7 @@ def trigger_schedule(client: Client, name: str) -> str:
     return _enqueue(client, found["context"], f"{name}-trigger-{at}", at)
 
 
+@explain_options()
 def backfill_schedule(client: Client, name: str, since: datetime, until: datetime) -> list[str]:
     """Enqueue the work of each tick between two times, and return its ids; a tick that was enqueued is not again.
 

@@ -96,7 +96,7 @@ class RestateAgent(Answers):
         require_retries("RestateAgent", agent.name, agent.tools, retries)
         self._retries = dict(retries or {})
         self.agent = agent.with_backend(self)
-        self.client, self._run = client, run
+        self.client, self._run = client, run if callable(run) else open_run(run)  # which refuses what is no run
         self._worker_id = worker_id or f"{socket.gethostname()}:{getpid()}"
         self._pipeline = Pipeline(agent.toolset, sinks=agent.sinks)
         if isinstance(run, Run):

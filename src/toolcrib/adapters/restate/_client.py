@@ -181,6 +181,7 @@ class RestateClient:
 
     # --- all of them
 
+    @explain_options()
     async def turns(
         self,
         *,

@@ -42,7 +42,7 @@ def require_tools(who: str, tools: Iterable[T], kind: type[Any], wrap: str = "")
     """
     if isinstance(tools, kind):
         raise TypeError(f"{who} takes several tools, and this is one: {who}([{getattr(tools, 'name', 'tool')}])")
-    if not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
+    if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a host's value
         raise TypeError(f"{who} takes several tools, as a list: {who}([{getattr(tools, '__name__', 'tool')}])")
     found = [*tools]
     ours = [cast("Tool[..., Any]", tool).name for tool in found if isinstance(tool, Tool)]

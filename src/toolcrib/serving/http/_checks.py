@@ -284,8 +284,6 @@ class TrustedProxies:
     """
 
     def __init__(self, addresses: Sequence[str] = ()) -> None:
-        if isinstance(addresses, str):
-            raise ValueError("trusted proxies must be a list of addresses, not one text")
         try:
             self._networks = [_network(address) for address in addresses]
         except ValueError as error:

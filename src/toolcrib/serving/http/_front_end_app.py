@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,7 @@ from toolcrib._json_writer import RepeatedKeyError, read_valid_json
 from toolcrib._numbers import count_text
 from toolcrib.approvals import ApprovalStore
 from toolcrib.errors import FrontEndError
+from toolcrib.hooks import require_parameters
 from toolcrib.serving._front_end import Exchange, FrontEndLimits, FrontEndSessions, OpenSession
 from toolcrib.serving._front_end_events import FrontEndRequest
 from toolcrib.serving.http._checks import BodyDeadline
@@ -73,6 +75,7 @@ def front_end_app(
 
 class _Endpoint:
     def __init__(self, sessions: FrontEndSessions, principal: FindPrincipal, protocol: FrontEndProtocol) -> None:
+        require_parameters("function principal", principal, "request", result="the name of the caller", takes_none=True)
         self._sessions, self._principal, self._protocol = sessions, principal, protocol
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,8 +93,10 @@ class _Endpoint:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             # a page from elsewhere can send this type only where the browser was told that it may
             raise FrontEndError("send the request as application/json", 415)
-        found = self._principal(request)
-        principal = found if isinstance(found, str | None) else await found
+        found: Any = self._principal(request)
+        principal = await found if isawaitable(found) else found
+        if principal is not None and not isinstance(principal, str):
+            raise TypeError(f"principal returned {principal!r:.80}; return the name of the caller, or None")
         if not principal:
             raise FrontEndError("who makes this request is not known", 401)
         body = await self._json(request)
