@@ -170,8 +170,8 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     Gate(
         "a call of an execution that has lost its workflow",
         _EXECUTIONS,
-        "if lost := [key for key in running if key not in held]:",
-        "if lost := [key for key in running if key[0] not in dict(held)]:",
+        "if lost := [key for key in running if key not in holders]:",
+        "if lost := [key for key in running if key[0] not in dict(holders)]:",
         _OF_CANCELLING,
     ),
     Gate(

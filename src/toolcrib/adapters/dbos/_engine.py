@@ -135,7 +135,7 @@ class Engine:
         self.sink: WorkerSink | None = None
         """The sink that keeps events, with `record=True`."""
         self.executions = Executions()
-        """What of its work runs here."""
+        """The executions of its work that run tools."""
         self._tasks: list[asyncio.Task[None]] = []
         self._living: list[asyncio.Task[None]] = []
         self._is_leaving = self._has_cut_off = False

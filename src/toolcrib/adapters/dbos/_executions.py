@@ -17,7 +17,7 @@ _SECONDS = 1.0  # between two looks
 _BATCH = 500  # workflows in one statement
 
 Key: TypeAlias = tuple[str, str | None]
-"""An execution: the id of its workflow, and its token."""
+"""Key of an execution: the id of its workflow, and its token."""
 
 
 class Executions:
@@ -69,8 +69,8 @@ class Executions:
         while True:
             await clock.sleep(_SECONDS)
             if running := list(self._running):
-                held = await asyncio.to_thread(_holders, client, [work_id for work_id, _ in running])
-                if lost := [key for key in running if key not in held]:
+                holders = await asyncio.to_thread(_holders, client, [work_id for work_id, _ in running])
+                if lost := [key for key in running if key not in holders]:
                     await renew()
                     self._stop(lost)
 
@@ -84,10 +84,10 @@ class Executions:
 def _holders(client: Client, work_ids: Sequence[str]) -> set[Key]:
     """Return the executions that hold these workflows."""
     database = client.dbos._sys_db  # pyright: ignore[reportPrivateUsage] -- DBOS shows nobody its tokens
-    row, held = database.tables.workflow_status.c, set[Key]()
+    row, holders = database.tables.workflow_status.c, set[Key]()
     with database.engine.begin() as connection:
         for start in range(0, len(work_ids), _BATCH):
             query = sa.select(row.workflow_uuid, row.owner_xid)
             found = connection.execute(query.where(row.workflow_uuid.in_(work_ids[start : start + _BATCH])))
-            held.update((work_id, owner) for work_id, owner in found)
-    return held
+            holders.update((work_id, owner) for work_id, owner in found)
+    return holders
