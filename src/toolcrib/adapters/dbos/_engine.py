@@ -136,8 +136,7 @@ class Engine:
         """The sink that keeps events, with `record=True`."""
         self.executions = Executions()
         """The executions of its work that run tools."""
-        self._tasks: list[asyncio.Task[None]] = []
-        self._living: list[asyncio.Task[None]] = []
+        self._tasks, self._living = list[asyncio.Task[None]](), list[asyncio.Task[None]]()
         self._is_leaving = self._has_cut_off = False
         self._left: deque[str] = deque(maxlen=_LEFT_KNOWN)
         self._looks: QueueLooks | None = None
