@@ -120,9 +120,10 @@ def main(arguments: list[str], files: Files, source: str | None, held: Connectio
     """Be `toolcrib worker` with these arguments.
 
     Args:
-        source: A folder with the sources of another commit, which this process then runs.
+        source: A folder with the sources of another commit, which this process then runs, unless they refused tables
+            of a newer one: an operator puts that one in their place.
     """
-    if source is not None:
+    if source is not None and not _refused_tables(files):
         os.set_inheritable(held.fileno(), True)
         code = f"from {__name__} import *\nmain({arguments!r}, {files!r}, None, Connection({held.fileno()}))"
         path = os.pathsep.join([source, str(Path(__file__).parents[2])])
@@ -130,6 +131,11 @@ def main(arguments: list[str], files: Files, source: str | None, held: Connectio
     begin(files, held)
     sys.argv = ["toolcrib", "worker", __name__, *arguments]
     main_of_toolcrib()
+
+
+def _refused_tables(files: Files) -> bool:
+    log = Path(files.log)
+    return log.exists() and "a newer version of Toolcrib made its" in log.read_text()
 
 
 def begin(files: Files, held: Connection) -> None:
