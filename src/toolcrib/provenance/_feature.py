@@ -191,8 +191,9 @@ class RunProvenance(FeatureState):
                 *([] if kept_result is None else [Media("text/plain", b"", name=kept_result.handle)]),
             ]
             memory.keep_files(call.name, call.id, files, labels.readers)
-        options: dict[str, Any] = {"source": source, "readers": labels.readers, "fields": labels.fields}
-        keep = partial(memory.read, call.name, call.id, arguments, **options)
+        keep = partial(
+            memory.read, call.name, call.id, arguments, source=source, readers=labels.readers, fields=labels.fields
+        )
         is_shown = labels.effect != "program"  # what a program draws is made of what was read before
         self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at), with_files=is_shown)
 

@@ -22,7 +22,9 @@ _LONG: Final = 2_000  # characters of a text that is looked at word by word
 _MOST_WORDS: Final = 24  # of a value that is looked at for what stands in it side by side
 _LONGEST_PHRASE: Final = 8  # words
 _MOST_NAMES: Final = 1_000  # of a text that cannot be taken apart
-_TELLING: Final = re.compile(r"[^\W\d_]\S*(?:[@./:]\w|\d\S*\d)|\d{6}")  # an address, a link, a path or an identifier
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_BEHIND_LETTER: Final = re.compile(r"[@./:]\w|\d\D*\d")  # in an address, a link, a path or an identifier
+_LONG_NUMBER: Final = re.compile(r"\d{6}")
 _BY_KIND: Final[Mapping[str, int]] = {"untrusted": 4, "flag": 3, "model": 2, "chosen": 1}
 _PATHS: Final = re.compile(r"(?<![^\s/])(?=[^\s/]+\.[^\s/])[^\s/]++/(\S+)")  # what follows the host of a link
 _ODD_SPACE: Final = re.compile(r"[^\S ]")
@@ -184,7 +186,7 @@ class Origins(Records):
 
     def _find_name_of_others(self, text: str) -> Origin | None:
         """Return the origin of a name of a stranger's in a text that cannot be taken apart, such as a long one."""
-        names = (piece for piece in dict.fromkeys(pieces_of(plain_text(text))) if _TELLING.search(piece))
+        names = filter(_is_telling, dict.fromkeys(pieces_of(plain_text(text))))
         for count, name in enumerate(names):
             found = self._origin_of_text(name, is_part=True)
             if found is not None and found.kind == "untrusted":
@@ -289,6 +291,13 @@ def _is_joined(text: str, parts: Sequence[Component], found: Sequence[Origin]) -
     hosts = [origin for part, origin in zip(parts, found, strict=False) if part.kind == "host"]
     is_path = bool(hosts) or ("/" in text and all(part.kind == "name" for part in parts))
     return is_path and (len(places) > 1 or (bool(places) and any(host.kind == "user" for host in hosts)))
+
+
+def _is_telling(piece: str) -> bool:
+    """Return whether a piece of a text is an address, a link, a path or an identifier, and no word or short number."""
+    letter = _LETTER.search(piece)
+    is_marked = letter is not None and _BEHIND_LETTER.search(piece, letter.end()) is not None
+    return is_marked or _LONG_NUMBER.search(piece) is not None
 
 
 def _spelling(value: str, has_cased: Callable[[str], bool]) -> str | None:

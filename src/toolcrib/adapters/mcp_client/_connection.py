@@ -40,12 +40,8 @@ _LIST_CHANGES = (
     types.PromptListChangedNotification,
 )
 _CLOSE_SECONDS: Final = 5.0  # that a server has to let its session end; a command has two of its own to stop in, twice
-
-_CLOSED: Final = (
-    httpx2.ReadError,
-    httpx2.WriteError,
-    httpx2.RemoteProtocolError,
-)  # what it is when the other end closes the connection
+_CLOSED: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
+"""The errors of a request on a connection that the other end closes."""
 
 
 class Connection:
