@@ -72,7 +72,7 @@ async def test_a_file_of_a_session_does_not_become_a_folder(kit: Toolkit) -> Non
 
 
 def test_files_of_a_tool_are_checked_when_it_is_made(kit: Toolkit) -> None:
-    with pytest.raises(TypeError, match=r"they are a list\. Give a dict"):
+    with pytest.raises(TypeError, match=r"files is \['sales.csv'\]; give values by name"):
         kit.as_tool(files=["sales.csv"])  # type: ignore[call-overload]
 
 
