@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ PLAIN = frozenset({"bool", "bool | None", "str", "str | None"})
 """Annotations of options that are checked by what they say."""
 
 
+@functools.cache
 def called() -> list[str]:
     """Return the public names that a page or an example calls."""
     texts = [path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
@@ -49,7 +51,8 @@ def called() -> list[str]:
     lines = RECORD.read_text("utf-8").splitlines()
     found = [re.match(r"(toolcrib[\w.]*\.(\w+))(?: class.*|\(.*)  # (?:user|seed)$", line) for line in lines]
     names = {one[1]: one[2] for one in found if one is not None and one[2] not in VALUES | OF_OTHERS}
-    return [path for path, name in names.items() if re.search(rf"(?<![\w.@]){name}\(", code)]
+    words = {*re.findall(r"(?<![\w.@])(\w+)\(", code)}
+    return [path for path, name in names.items() if name in words]
 
 
 def target_of(path: str) -> Any:

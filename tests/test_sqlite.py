@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import toolcrib
 
 SOURCES = Path(toolcrib.__file__).parent
@@ -17,6 +19,7 @@ def imported(path: Path) -> set[str]:
     return plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
 
 
+@pytest.mark.processes  # a read of the whole source
 def test_one_module_alone_chooses_the_library() -> None:
     choosing = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if "sqlite3" in imported(path)}
 

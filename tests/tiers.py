@@ -53,6 +53,7 @@ TIER_OF = {
     "tests/serving/test_extras.py": "processes",
     "tests/telemetry/test_extra.py": "processes",
     # Reads of the whole source, by us and by checkers of types.
+    "tests/test_prose.py": "processes",
     "tests/test_rooms.py": "processes",
     "tests/toolsets/test_typing.py": "processes",
     # Postgres, crashes, attacks, soaks, and what other projects wrote: suites, servers, clients, documents, data.

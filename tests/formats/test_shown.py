@@ -35,9 +35,9 @@ NARROWED = {  # to the type that its keywords are of; the library that finds val
     "dependencies of draft 7",
 }  # fmt: skip
 SOME = {name: schema for name, (schema, _) in CLOSED.items() if re.search("(root|item), closed both", name)}
-CORPUS = [*KINDS.values(), *SOME.values(), *REAL]
-IDS = [*KINDS, *SOME, *(f"real {number}" for number in range(len(REAL)))]
-each_schema = pytest.mark.parametrize("schema", CORPUS, ids=IDS)
+CASES = [pytest.param(schema, id=name) for name, schema in (KINDS | SOME).items()]
+CASES += [pytest.param(schema, id=f"real {number}", marks=pytest.mark.systems) for number, schema in enumerate(REAL)]
+each_schema = pytest.mark.parametrize("schema", CASES)
 
 
 def tool_of(schema: Mapping[str, Any]) -> Tool[..., Any]:

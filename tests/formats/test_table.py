@@ -53,6 +53,7 @@ def test_a_new_format_is_one_class_and_one_row() -> None:
     assert detected(whole("openai", "hi", ()), {**PROVIDERS, "made_up": made}) == "openai"
 
 
+@pytest.mark.processes  # a read of the whole source
 def test_no_other_module_knows_a_format_by_name() -> None:
     found = {
         str(path.relative_to(ROOT))

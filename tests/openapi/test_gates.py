@@ -185,6 +185,7 @@ def many(number: int) -> dict[str, Any]:
     return document(paths)
 
 
+@pytest.mark.systems  # takes long
 async def test_2500_operations_are_offered_by_search_in_1100_tokens() -> None:
     server = StandIn(many(2_500), checks=False)
     pipeline, run = Pipeline(searchable(server.tools())), Run()

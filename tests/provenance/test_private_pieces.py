@@ -119,6 +119,7 @@ def test_pieces_that_may_be_sent_hide_none_that_may_not() -> None:
     assert asked(made, text=f"{open_words} merger with Northwind") == ["private"]
 
 
+@pytest.mark.systems  # takes long
 @pytest.mark.parametrize(
     "piece", ["a", "aB3x", "\u3042", "a.", "1-", "a@", "<!--", "<a ", "a:", "//", "a/", "~", "[", '\\"', " "]
 )

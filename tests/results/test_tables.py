@@ -85,13 +85,23 @@ def test_a_table_is_kept_as_columns_and_read_as_its_rows(title: str) -> None:
     assert made.shape.startswith(f"list of {len(expected):,} rows")
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_what_is_asked_of_a_table_is_what_its_rows_answer(query: dict[str, Any]) -> None:
-    store, other = MemoryResultStore(), MemoryResultStore()
+@pytest.fixture(scope="module")
+def kept_both_ways() -> list[tuple[ResultStore, StoredResult]]:
+    """A table kept as its columns, and as its rows."""
+    stores = MemoryResultStore(), MemoryResultStore()
+    return [
+        (store, keep(store, value)) for store, value in zip(stores, (FRAME, jsonable(table_rows(FRAME))), strict=True)
+    ]
 
-    table, listed = keep(store, FRAME), keep(other, jsonable(table_rows(FRAME)))
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_what_is_asked_of_a_table_is_what_its_rows_answer(
+    kept_both_ways: list[tuple[ResultStore, StoredResult]], query: dict[str, Any]
+) -> None:
+    (store, table), (other, listed) = kept_both_ways
 
     found = read(store, table, ResultQuery(**query))
+
     assert found == read(other, listed, ResultQuery(**query))
     assert isinstance(found, FoundRows)
     assert found.rows

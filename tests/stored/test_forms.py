@@ -447,6 +447,7 @@ def test_an_example_has_a_value_for_every_field(value: Any) -> None:
     assert {stored_as.get(field.name, field.name) for field in fields(value)} <= _golden_fields(type(value).__name__)
 
 
+@pytest.mark.processes  # a read of the whole source
 def test_every_form_that_is_read_has_a_version() -> None:
     owners = set[str]()
     for path in Path(toolcrib.__file__).parent.rglob("*.py"):
