@@ -9,7 +9,8 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Container, Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Watch for processes that a test of the first tier starts."""
     if config.getoption("--tier") == [TIERS[0]]:
-        sys.addaudithook(_note_start)
+        sys.addaudithook(partial(_note_start, _STARTS))
 
 
-def _note_start(event: str, given: tuple[object, ...]) -> None:
-    if event in _STARTS and (event, *given[:1]) != _ASKED_OF_PLATFORM:
+def _note_start(starts: Container[str], event: str, given: tuple[object, ...]) -> None:
+    if event in starts and (event, *given[:1]) != _ASKED_OF_PLATFORM:
         _started.append(f"{event}{given}")
 
 
