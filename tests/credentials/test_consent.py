@@ -339,7 +339,7 @@ async def test_no_secret_reaches_a_record_a_log_an_error_or_the_file(
             seen.append(repr(error) + str(error))
     # Logs of httpx and the SDK at DEBUG are others': they have addresses, and the browser's are the tests' own.
     seen += [record.getMessage() for record in caplog.records if record.name.startswith("toolcrib")]
-    seen += [repr(event) for event in sink.events] + [repr(getattr(sink, "records", ""))]
+    seen += [repr(event) + repr(event.to_dict()) for event in sink.events]
     told = "\n".join(seen).encode() + held_in(tmp_path)
 
     assert len(secrets) > 4
