@@ -217,7 +217,21 @@ async def test_a_request_about_a_call_in_doubt_says_what_its_tool_returns() -> N
     assert ApprovalRequest.from_dict(suspended.request.to_dict()) == suspended.request
 
 
-async def test_a_stored_result_of_another_type_is_asked_for_again() -> None:
+async def test_a_result_of_another_type_is_refused_where_it_is_given() -> None:
+    pipeline, store = receipted(), MemoryApprovalStore()
+    asked = await pipeline.run(await begun(pipeline), Run(approvals=store))
+    assert isinstance(asked, Suspended)
+
+    with pytest.raises(ApprovalError, match="the result does not fit the tool: number: "):
+        await store.answer(asked.request.done({"number": "twelve"}))
+    await store.answer(asked.request.done({"number": 12}))
+    outcome = await pipeline.run(asked, Run(approvals=store))
+
+    assert isinstance(outcome, Completed)
+
+
+async def test_a_stored_result_of_another_type_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolcrib.approvals._answers.find_spec", lambda name: None)  # without the extra `schema`
     pipeline = receipted()
     store = MemoryApprovalStore()
     run = Run(approvals=store)

@@ -106,11 +106,12 @@ def _chosen(part: Mapping[str, Any], text: str) -> Any:
 
 
 def require_fit(request: ApprovalRequest, answer: Grant) -> None:
-    """Raise ApprovalError for an edit that does not fit the tool: the call waits on, and nobody's yes is used up.
+    """Raise ApprovalError for an edit or a result that does not fit the tool: the call waits on, and no yes is used up.
 
-    Without the extra `schema` nothing is checked here; the pipeline refuses such an edit when it is used.
+    Without the extra `schema` nothing is checked here; the pipeline refuses it when it is used.
     """
-    if answer.override_args is None or find_spec("jsonschema") is None:
+    if answer.override_args is answer.done is None or find_spec("jsonschema") is None:
         return
     if problems := approvals.answer_problems(request, answer):  # loaded now, with the checker of schemas
-        raise ApprovalError(request.tool, f"the edit does not fit the tool: {'; '.join(problems)}")
+        given = "edit" if answer.done is None else "result"
+        raise ApprovalError(request.tool, f"the {given} does not fit the tool: {'; '.join(problems)}")
