@@ -163,6 +163,7 @@ async def judged(judge: ModelJudge, amount: float = 5, **run: Any) -> Outcome:
         (json.dumps({"says": True, "why": "usual"}), "suspended"),
         (json.dumps({"says": ["yes"], "why": "usual"}), "suspended"),
         (json.dumps({"says": "yes"}), "suspended"),
+        (json.dumps({"why": "usual"}), "suspended"),
         (json.dumps({"says": "yes", "why": "usual", "amount": 5}), "suspended"),
         (ToolCall("refund", {"amount": 5}), "suspended"),
         (TimeoutError("late"), "suspended"),
