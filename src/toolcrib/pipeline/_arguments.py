@@ -61,7 +61,7 @@ class Arguments:
         earlier_secrets: The secrets of those that they were edited from.
         canonical: The canonical form: shown, digested, recorded and sent.
         for_record: `for_display`, or a `partial` that returns it where nobody can change an argument until it is read.
-        mask: What `hiding_in` returned last, behind what it was made for.
+        mask: The last result of `hiding_in`, after the context and the objects that it was made for.
         secrets: The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere.
     """
 
