@@ -48,15 +48,27 @@ RULES = re.compile(
 QUESTIONS = re.compile(r"\A\s*(?:What|Which|Who|Whom|Whose|Where|When|Why|How)\b|^ +\w+: What\b", re.MULTILINE)
 """First words of no text about a thing: say "The tools in force" of it, and not "What tools are in force"."""
 VARIABLES = frozenset(
-    {"came", "each", "given", "gone", "held", "kept", "one", "own", "said", "seen", "taken", "told", "what"}
+    {
+        *("came", "each", "given", "gone", "heard", "held", "kept", "left", "one"),
+        *("own", "said", "seen", "settled", "taken", "told", "what", "whole"),
+    }
 )
 """Variables that do not say what they hold: a variable has the noun of its value."""
-FUNCTIONS = VARIABLES | {"asked", "left", "made"}
+PARAMETERS = VARIABLES - {"given", "seen", "taken", "what"}
+"""Parameters of functions that a module keeps to itself, which do not say what they are."""
+FUNCTIONS = VARIABLES | {"asked", "made"}
 """Functions and classes that do not say what they do or are: such a name is a verb with its object, or a noun."""
 EVENTS = frozenset({("toolcrib/record/_call_trace.py", "asked")})
 """Methods of a trace that have the name of the event that they record."""
-PUBLIC_FIELDS = frozenset({("toolcrib/calls/_outcome.py", "kept"), ("toolcrib/errors/_turns.py", "what")})
-"""Fields of public classes that keep their names: `Completed.kept`, which records hold, too, and `NoResult.what`."""
+PUBLIC_NAMES = frozenset(
+    {
+        *(("toolcrib/calls/_outcome.py", "kept"), ("toolcrib/errors/_turns.py", "what")),
+        *(("toolcrib/results/_read.py", "whole"), ("toolcrib/record/_word_index.py", "whole")),
+        *(("toolcrib/rounds/_round.py", "settled"), ("toolcrib/adapters/dbos/_program.py", "settled")),
+        ("toolcrib/schema/_stub_types.py", "left"),  # beside `right`
+    }
+)
+"""Names of public classes that users write: `Completed.kept`, which records hold, too, `NoResult.what`, `settled`."""
 ATTRIBUTES = re.compile(r"^Attributes:\n((?:\n|    .*\n?)+)", re.MULTILINE)
 """The attributes that the docstring of a class names, up to the next section."""
 
@@ -84,6 +96,22 @@ def names_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
+
+
+def private_parameters(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield each parameter of a lambda, or of a function that a module keeps to itself, with its line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Lambda(args=arguments):
+                pass
+            case ast.FunctionDef(name=name, args=arguments) | ast.AsyncFunctionDef(name=name, args=arguments) if (
+                name.startswith("_") and not name.startswith("__")
+            ):
+                pass
+            case _:
+                continue
+        for part in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            yield part.lineno, part.arg
 
 
 def named_attributes(cls: ast.ClassDef) -> set[str]:
@@ -148,15 +176,16 @@ def test_things_and_variables_are_described_by_nouns(path: Path) -> None:
             case ast.Expr(value=ast.Constant(value=str() as text), lineno=line) if QUESTIONS.search(text):
                 questions.append((line, text))
             case ast.Name(id=name, ctx=ast.Store(), lineno=line) if (
-                name.strip("_") in VARIABLES and (short(path), name) not in PUBLIC_FIELDS
+                name.strip("_") in VARIABLES and (short(path), name) not in PUBLIC_NAMES
             ):
                 variables.append((line, name))
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) if (
-                name.strip("_").lower() in FUNCTIONS and (short(path), name) not in EVENTS
+                name.strip("_").lower() in FUNCTIONS and (short(path), name) not in EVENTS | PUBLIC_NAMES
             ):
                 variables.append((node.lineno, name))
             case _:
                 pass
+    variables += [(line, name) for line, name in private_parameters(tree) if name.strip("_") in PARAMETERS]
 
     assert (questions, variables) == ([], [])
 

@@ -1,12 +1,15 @@
-"""Rooms of the package: none imports a private module of another."""
+"""Rooms of the package: none imports a private module of another, and CONTRIBUTING.md has all of them in their rows."""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import toolcrib.errors
 
 PACKAGE = Path(toolcrib.errors.__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 
 
 def room_of(module: str) -> str:
@@ -48,3 +51,16 @@ def test_private_modules_of_packages_are_those_of_dbos_alone() -> None:
         found |= {(str(file.relative_to(PACKAGE)), name) for name in names if private_part(name).count(".")}
 
     assert {(file, name) for file, name in found if not (name.startswith("dbos.") and "dbos" in file)} == set()
+
+
+def test_the_picture_of_the_rooms_has_each_of_them_in_its_row() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract.get("exhaustive"))
+    rooms = [re.findall(r"\w+", layer) for layer in layers]
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    picture = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("top row first):\n")[1].split("What a call passes")[0]
+
+    drawn = [re.split(r" {3,}", line.strip())[0].split() for line in picture.splitlines() if line[4:5].isalpha()]
+
+    rows = [{*row} & folders for row in rooms if {*row} & folders]
+    assert [{*row} & folders for row in drawn if {*row} & folders] == rows

@@ -82,7 +82,7 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "who waits is told that a request has expired",
         _STORE,
-        "for seconds in (self._polling, left) if",
+        "for seconds in (self._polling, remaining) if",
         "for seconds in (self._polling,) if",
         _OF_EXPIRY,
     ),
@@ -147,11 +147,11 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "groups that the login may say",
         _IDENTITY,
-        "for group in one.groups if group in self.from_login)",
-        "for group in one.groups)",
+        "for group in identity.groups if group in self.from_login)",
+        "for group in identity.groups)",
         _OF_GATE,
     ),
-    Gate("a model is nobody", _IDENTITY, "if not one.is_model:", "if True:", _OF_GATE),
+    Gate("a model is nobody", _IDENTITY, "if not identity.is_model:", "if True:", _OF_GATE),
     Gate(
         "groups of a login that has ended",
         _REQUIRED,
@@ -349,14 +349,14 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "people of the group to which it is escalated",
         _IDENTITY,
-        "if one.escalated and found.intersection(escalated_to):",
-        "if one.escalated:",
+        "if identity.escalated and found.intersection(escalated_to):",
+        "if identity.escalated:",
         _OF_ESCALATION,
     ),
     Gate(
         "an escalation that the answer says",
         _IDENTITY,
-        "if one.escalated and found.intersection(escalated_to):",
+        "if identity.escalated and found.intersection(escalated_to):",
         "if found.intersection(escalated_to):",
         _OF_ESCALATION,
     ),
@@ -391,8 +391,8 @@ APPROVER_GATES: tuple[Gate, ...] = (
     Gate(
         "who says that they stand for another",
         _IDENTITY,
-        "self._listing(one.stands_for) if one.stands_for in persons else set()",
-        "self._listing(one.stands_for)",
+        "self._listing(identity.stands_for) if identity.stands_for in persons else set()",
+        "self._listing(identity.stands_for)",
         _OF_DELEGATION,
     ),
     Gate(

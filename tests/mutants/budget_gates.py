@@ -52,7 +52,7 @@ BUDGET_GATES: tuple[Gate, ...] = (
     Gate(
         "what is used of a limit",
         _STORE,
-        "if charge.fits(left):\n        return None",
+        "if charge.fits(total):\n        return None",
         "if True:\n        return None",
         _OF_STORES,
     ),

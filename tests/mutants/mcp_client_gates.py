@@ -160,7 +160,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "pauses between two tries of a server",
         _KEPT,
-        "        if left > _SHORT_PAUSE:  # also where it was there, and lost again and again\n",
+        "        if pause > _SHORT_PAUSE:  # also where it was there, and lost again and again\n",
         "        if False:\n",
         _OF_ABSENT,
     ),
@@ -376,7 +376,7 @@ MCP_CLIENT_GATES: tuple[Gate, ...] = (
     Gate(
         "answer over HTTP without an end",
         _RESPONSE_SIZE,
-        "            if left < 0:\n",
+        "            if rest < 0:\n",
         "            if False:\n",
         _OF_HOSTILE,
     ),

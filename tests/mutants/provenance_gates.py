@@ -529,8 +529,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "each component needs an origin of its own",
         "provenance/_origins.py",
-        "for part in parts] if whole is None else [whole]\n",
-        "for part in parts[:1]] if whole is None else [whole]\n",
+        "for part in parts] if source is None else [source]\n",
+        "for part in parts[:1]] if source is None else [source]\n",
         _MEMORY,
     ),
     Gate(

@@ -429,6 +429,24 @@ async def test_a_credential_of_the_run_is_hidden_wherever_it_is_in_its_deps() ->
     assert outcome.text() == "ValueError: ['[redacted]', '[redacted]']"
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_a_call_that_goes_on_in_another_run_quotes_no_credential_of_that(as_json: bool) -> None:
+    @ez_tool(requires_approval=True)
+    async def pay(ctx: RunContext[Settings]) -> None: ...
+
+    def refuse_after_the_first(call: Any) -> Reject | None:
+        key = call.run.deps.key.get_secret_value()
+        return None if key == "first-4711" else Reject(f"refused for {key}")
+
+    pipeline = Pipeline(Toolset([pay]).with_gates(refuse_after_the_first))
+    suspended: Any = await pipeline.run(ToolCall("pay", {}), Run(deps=Settings(SecretStr("first-4711"))))
+    state = suspended.call.to_dict() if as_json else suspended
+    run = Run(deps=Settings(SecretStr("second-4711")))
+    outcome = await pipeline.run(state, run, grant=suspended.request.grant())
+
+    assert outcome.text() == "Rejected: refused for [redacted]"
+
+
 @pytest.mark.parametrize("place", ["pre", "post"])
 async def test_middleware_of_a_tool_without_secrets_quotes_no_credential_of_the_run(place: str) -> None:
     sink = ListSink()

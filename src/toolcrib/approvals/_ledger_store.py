@@ -330,8 +330,8 @@ class LedgerStore(ABC):
 
     async def _pause(self, written: asyncio.Event, closes_at: datetime | None) -> None:
         """Return when this store has written, when others may have, or when the request that is waited for expires."""
-        left = None if closes_at is None else max(0.0, (closes_at - time_of(self._clock)).total_seconds())
-        pauses = [seconds for seconds in (self._polling, left) if seconds is not None]
+        remaining = None if closes_at is None else max(0.0, (closes_at - time_of(self._clock)).total_seconds())
+        pauses = [seconds for seconds in (self._polling, remaining) if seconds is not None]
         if pauses:
             await wait_until_set(written, min(pauses), self._clock)
         else:

@@ -294,13 +294,13 @@ class CedarPolicy(CallRule):
             return RuleVerdict(required, asks=False)
         return RuleVerdict(required, hopeless=self._hopeless(required, call, found))
 
-    def _forbids(self, one: Identity, call: Any, groups: Groups) -> str:
+    def _forbids(self, person: Identity, call: Any, groups: Groups) -> str:
         """Return in which words one may not approve, with the groups of list and login together; empty where they may.
 
         They may count for no more than they did in the request, which looks at these groups one by one.
         """
-        ids = groups.ids_of(one.id)
-        logins = self.names.groups.keys() & {*one.groups} & {*groups.from_login}
+        ids = groups.ids_of(person.id)
+        logins = self.names.groups.keys() & {*person.groups} & {*groups.from_login}
         apart, together = _Call(self, call, groups), _Call(self, call, groups)
         listed = apart.listed(ids)
         parts = [apart.add(listed, ids), *(apart.add([group]) for group in logins), apart.add([])]
@@ -484,8 +484,8 @@ def _type_problem(policy: str, types: tuple[tuple[str, str], ...]) -> str:
 
 
 def _text_of(policy: Mapping[str, Any]) -> str:
-    whole: dict[str, Any] = {"templates": {}, "staticPolicies": {"policy0": policy}, "templateLinks": []}
-    return cedarpy.policies_from_json_str(json.dumps(whole))
+    policies: dict[str, Any] = {"templates": {}, "staticPolicies": {"policy0": policy}, "templateLinks": []}
+    return cedarpy.policies_from_json_str(json.dumps(policies))
 
 
 def _syntax_problem(text: str, problem: str) -> str:

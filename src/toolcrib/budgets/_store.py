@@ -134,14 +134,14 @@ def _slots(execute: Execute, charge: Charge, at: float) -> dict[int, Decimal]:
 
 def _overrun(charge: Charge, slots: dict[int, Decimal]) -> Overrun | None:
     """Return the overrun of a charge; None where there is room for it."""
-    left = sum(slots.values(), Decimal(0))
-    if charge.fits(left):
+    total = sum(slots.values(), Decimal(0))
+    if charge.fits(total):
         return None
-    used, free_at = left, None
+    used, free_at = total, None
     if charge.window and charge.fits(Decimal(0)):
         for slot, amount in slots.items():
-            left -= amount
-            if charge.fits(left):
+            total -= amount
+            if charge.fits(total):
                 free_at = (slot + _SLOTS + 1) * _width(charge) / 1_000_000
                 break
     return Overrun(charge, used, free_at)

@@ -113,8 +113,8 @@ class Hiding:
         known[id(error)] = error
         cause, context, suppressed = error.__cause__, error.__context__, error.__suppress_context__
         is_group = isinstance(error, BaseExceptionGroup)
-        whole = self._hidden_group(cast("BaseExceptionGroup[Any]", error), known) if is_group else error
-        known[id(error)] = hidden = self._with_hidden_text(cast("BaseException", whole))
+        outer = self._hidden_group(cast("BaseExceptionGroup[Any]", error), known) if is_group else error
+        known[id(error)] = hidden = self._with_hidden_text(cast("BaseException", outer))
         known[id(hidden)] = hidden
         if cause is not None:
             hidden.__cause__ = self._hidden_error(cause, known) if len(known) < _MOST_ERRORS else None
@@ -210,12 +210,12 @@ NOTHING_HIDDEN: Final = Hiding()
 """The hiding of a call without secrets, which replaces nothing."""
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
+def _is(value: object, other: object) -> bool:
+    return value is other
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(value: object, other: object) -> bool:
     try:
-        return one is other or (type(one) is type(other) and bool(one == other))
+        return value is other or (type(value) is type(other) and bool(value == other))
     except Exception:  # code of the value's author
         return False

@@ -237,14 +237,14 @@ class RequiredApprovers:
                         return claim
         return one
 
-    def _counted(self, one: Identity, persons: Container[str], escalated_to: Sequence[str]) -> set[str]:
+    def _counted(self, identity: Identity, persons: Container[str], escalated_to: Sequence[str]) -> set[str]:
         """Return the groups of the rule for which one counts who stands for some people, where it is escalated so."""
-        found = self._listing(one.id)
-        if not one.is_model:
-            logins = {*(group for group in one.groups if group in self.from_login), ANYBODY}
+        found = self._listing(identity.id)
+        if not identity.is_model:
+            logins = {*(group for group in identity.groups if group in self.from_login), ANYBODY}
             found |= logins.union(*(self.counts_as.get(group, ()) for group in logins))
-            found |= self._listing(one.stands_for) if one.stands_for in persons else set()
-        if one.escalated and found.intersection(escalated_to):
+            found |= self._listing(identity.stands_for) if identity.stands_for in persons else set()
+        if identity.escalated and found.intersection(escalated_to):
             return {*self.of}
         return set() if self.instead and escalated_to else found & self.of.keys()
 

@@ -111,12 +111,12 @@ def _text_of(part: Any, blocks: Blocks) -> str | None:
 
 
 def _with_parts(
-    parts: tuple[Any, ...], limit: int | None, shape: Any, blocks: Blocks, kept: KeptResult | None
+    parts: tuple[Any, ...], limit: int | None, shape: Any, blocks: Blocks, kept_result: KeptResult | None
 ) -> Rendered:
     """Return the parts as they are, or with all of their text cut as one and put before those that are not text."""
     words = "\n".join(text for part in parts if (text := _text_of(part, blocks)))
-    if kept is not None or (limit is not None and len(words) > limit):
-        head = cut(words, limit) if kept is None else kept.text
+    if kept_result is not None or (limit is not None and len(words) > limit):
+        head = cut(words, limit) if kept_result is None else kept_result.text
         parts, shape = (head, *(part for part in parts if not _text_of(part, blocks))), None if shape is None else head
     shown = (str(part) if (text := _text_of(part, blocks)) is None else text for part in parts)
     return Rendered("\n".join(shown), parts=parts, value=shape)

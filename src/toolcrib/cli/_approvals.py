@@ -345,8 +345,8 @@ def _chosen(
         return list({entry.request.id: entry for entry in found}.values())
     pending = [entry for entry in _wait(store.list(pending=True), database) if entry.request.tool == tool]
     entries = [entry for entry in pending if not entry.request.in_doubt]
-    if left := len(pending) - len(entries):
-        say(f"{left} of `{tool}` in doubt {'is' if left == 1 else 'are'} left; answer each by its id")
+    if doubtful := len(pending) - len(entries):
+        say(f"{doubtful} of `{tool}` in doubt {'is' if doubtful == 1 else 'are'} left; answer each by its id")
     if not entries:
         say(
             f"there is no pending request of `{tool}` in {_place(store, database)}; `toolcrib approvals list` shows all"

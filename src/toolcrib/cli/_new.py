@@ -25,7 +25,7 @@ def new(
     with exit_on_error():
         folder.mkdir(parents=True, exist_ok=True)
         written: list[str] = []
-        for template in sorted(files("toolcrib.cli").joinpath("new_project").iterdir(), key=lambda one: one.name):
+        for template in sorted(files("toolcrib.cli").joinpath("new_project").iterdir(), key=lambda file: file.name):
             if not template.name.endswith(_SUFFIX):
                 continue
             name = template.name.removesuffix(_SUFFIX)

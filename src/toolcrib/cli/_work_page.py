@@ -94,10 +94,10 @@ def _part(title: str, lines: list[str]) -> list[str]:
     return ["", f"{title}:", *(f"  {line}" for line in lines)] if any(lines) else []
 
 
-def _calls(kept: Sequence[Mapping[str, Any]], summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+def _calls(calls: Sequence[Mapping[str, Any]], summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each call of a program: as its result has it, and of one that has not ended, as the journal."""
     by_id = {call["id"]: call for call in summaries}
-    return [f"{number} {_call(call, by_id.get(call['id'], {}))}" for number, call in enumerate(kept, 1)]
+    return [f"{number} {_call(call, by_id.get(call['id'], {}))}" for number, call in enumerate(calls, 1)]
 
 
 def _call(call: Mapping[str, Any], summary: Mapping[str, Any]) -> str:

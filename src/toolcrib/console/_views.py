@@ -273,8 +273,8 @@ def _run_view(log: EventLog, activity: Activity, children: Iterable[Activity]) -
 
 def _artifacts(closed: KeptEvent) -> dict[str, Any]:
     """Return the artifacts of a program: the pictures that a browser shows, and the other files by name and size."""
-    left: Mapping[str, Mapping[str, Any]] = closed.data["data"].get("artifacts") or {}
-    shown = {name: facts for name, facts in left.items() if facts["mime_type"] in _PICTURES and "data" in facts}
+    artifacts: Mapping[str, Mapping[str, Any]] = closed.data["data"].get("artifacts") or {}
+    shown = {name: facts for name, facts in artifacts.items() if facts["mime_type"] in _PICTURES and "data" in facts}
     return {
         "pictures": [
             {"name": name, "mime_type": facts["mime_type"], "at": _at(closed, "data", "artifacts", name, "data")}
@@ -282,7 +282,7 @@ def _artifacts(closed: KeptEvent) -> dict[str, Any]:
         ],
         "files": [
             f"{name}, {facts['mime_type']}, {count_text(facts.get('size', 0), 'byte')}"
-            for name, facts in left.items()
+            for name, facts in artifacts.items()
             if name not in shown
         ],
     }
@@ -378,8 +378,8 @@ def _changes_view(request: ApprovalRequest) -> dict[str, Any]:
     """Return the changes since the model's call, and whether that is not all of them."""
     changes = request.changes()
     lines = [cut(line, _CHANGE_CHARS) for line in changes[:_MOST_CHANGES]]
-    left = len(changes) - len(lines)
-    lines += [f"and {left} more"] if left else []
+    more = len(changes) - len(lines)
+    lines += [f"and {more} more"] if more else []
     return {"changes": lines, "changes_cut": lines != changes}
 
 

@@ -77,13 +77,13 @@ class UsageKeys:
                 known = Tokens() if before is None else before
                 model = _model(object_or_empty(_at(shape, place[:-1]))) or _model(shape)
                 counts = (_at(usage, path) for path in (*self.input, *self.output))
-                is_unclear = known.is_unclear or any(n is not None and _whole(n) is None for n in counts)
+                is_unclear = known.is_unclear or any(n is not None and _whole_number(n) is None for n in counts)
                 return self._tokens({**known.counts, **self._counts(usage)}, known.model or model, is_unclear)
         return None
 
     def _counts(self, usage: Mapping[str, Any]) -> dict[Path, int]:
         paths = {*self.input, *self.output, *self.cached, *self.cache_written, *self.reasoning}
-        found = {path: _whole(_at(usage, path)) for path in paths}
+        found = {path: _whole_number(_at(usage, path)) for path in paths}
         return {path: count for path, count in found.items() if count}
 
     def _tokens(self, counts: Mapping[Path, int], model: str, is_unclear: bool) -> Tokens:
@@ -102,12 +102,12 @@ class UsageKeys:
         )
 
 
-def _whole(count: Any) -> int | None:
+def _whole_number(count: Any) -> int | None:
     """Return a count; None where it is not a whole number from 0 on. It may be a numeral, or a float, as Cohere's."""
     if isinstance(count, str) and count.isascii() and count.isdecimal() and len(count) < 16:
         return int(count)
     if type(count) is float and count.is_integer():
-        return _whole(int(count))
+        return _whole_number(int(count))
     return count if type(count) is int and count >= 0 else None
 
 

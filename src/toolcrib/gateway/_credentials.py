@@ -123,8 +123,8 @@ class CredentialPlace(Part):
 class Vault:
     """The credential store of a file, opened when a server needs it."""
 
-    def __init__(self, kept: CredentialPlace) -> None:
-        self._kept = kept
+    def __init__(self, place: CredentialPlace) -> None:
+        self._place = place
         self._store: CredentialStore | None = None
 
     def credentials(self, place: FilePlace, section: CredentialsSection) -> Credentials:
@@ -133,13 +133,13 @@ class Vault:
             if section.exchange is not None:
                 return section.exchange.credentials()
             if self._store is None:
-                self._store = SqliteCredentialStore(self._kept.database)
+                self._store = SqliteCredentialStore(self._place.database)
             if section.oauth:
                 oauth = _OAuthSection() if section.oauth is True else section.oauth
                 options: dict[str, Any] = oauth.model_dump(exclude={"client_secret_env"})
                 secret = oauth.client_secret_env or ""
-                return OAuth(self._store, pages=self._kept.pages, client_secret=secret, **options)
+                return OAuth(self._store, pages=self._place.pages, client_secret=secret, **options)
             keys = _ApiKeySection() if isinstance(section.api_key, bool) else section.api_key
-            return ApiKeys(self._store, pages=self._kept.pages, **keys.model_dump())
+            return ApiKeys(self._store, pages=self._place.pages, **keys.model_dump())
         except (CredentialKeyError, OSError, ValueError) as error:
             raise place.wrong("toolcrib.credentials", str(error)) from None

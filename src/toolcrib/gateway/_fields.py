@@ -212,9 +212,9 @@ def _problems(error: ValidationError, model: type[BaseModel], prefix: str) -> di
 
 
 def _problem(model: type[BaseModel], path: Sequence[str], errors: Sequence[ErrorDetails]) -> str:
-    whole = next((error["msg"] for error in errors if error["type"] == _REFUSED), None)
-    if whole is not None:
-        return whole
+    refusal = next((error["msg"] for error in errors if error["type"] == _REFUSED), None)
+    if refusal is not None:
+        return refusal
     first = errors[0]
     if first["type"] == "extra_forbidden":
         known = _fields_at(model, path[:-1])

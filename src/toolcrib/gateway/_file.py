@@ -138,11 +138,11 @@ def toolset_of_file(
         TargetError: The file cannot be read, or an entry is wrong: the error names the server, the field and the mend.
     """
     path = Path(path)
-    whole, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
-    document = document_of(path, whole, endpoint)
+    contents, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    document = document_of(path, contents, endpoint)
     options = _options(path, document)
     servers, apis = _entries(path, document, texts)
-    several = len(_servers_in(path, whole)) + len(_apis_in(path, whole)) > 1
+    several = len(_servers_in(path, contents)) + len(_apis_in(path, contents)) > 1
     vault = Vault(_credential_place(path, document, texts))
     toolsets = [*_toolsets_of(servers | apis, vault, several=several)]
     if not toolsets:
@@ -195,8 +195,8 @@ def read_gateway(
         TargetError: The file cannot be read, or an option is wrong: the error names the field and the mend.
     """
     path = Path(path)
-    whole, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
-    document = whole if endpoint is None else document_of(path, whole, endpoint)
+    contents, texts = read_document(path), FileTexts(path, os.environ if environment is None else environment)
+    document = contents if endpoint is None else document_of(path, contents, endpoint)
     options = _options(path, document, texts)
     servers, apis = _entries(path, document)
     signed = [entry.toolcrib.credentials for entry in servers.values()]

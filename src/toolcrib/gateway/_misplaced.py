@@ -31,7 +31,7 @@ _NOT_OF_WORDS: Final = re.compile(r"[\W_]+")
 def refuse_misplaced(
     place: FilePlace,
     document: Mapping[str, Any],
-    own: type[BaseModel],
+    file_section: type[BaseModel],
     section: type[BaseModel],
     prefixes: Mapping[str, str],
 ) -> None:
@@ -40,23 +40,25 @@ def refuse_misplaced(
     Args:
         place: Of the file.
         document: The file, or the part of the settings of a client that has the servers.
-        own: The model of the section of the file.
+        file_section: The model of the section of the file.
         section: The model of the section of a server.
         prefixes: The beginning of the names of the tools of each server.
 
     Raises:
         TargetError: One is: the error says where to write it.
     """
-    defaults: Any = own.model_fields["defaults"].annotation
+    defaults: Any = file_section.model_fields["defaults"].annotation
     for name, value in document.items():
         _refuse_near_section(place, name)
         word = word_of(name)
         words = {word} if word in section.model_fields else {word, f"{word}s"}
-        option = next((known for known in own.model_fields if known in words), None)
+        option = next((known for known in file_section.model_fields if known in words), None)
         if name in _OF_WHOLE_CLIENTS:
             continue
-        if option is not None and (own.model_fields[option].annotation is not bool or isinstance(value, bool)):
-            raise _misplaced(place, name, {option: value} if option in _OF_FILE else _shown(own, option, value))
+        if option is not None and (file_section.model_fields[option].annotation is not bool or isinstance(value, bool)):
+            raise _misplaced(
+                place, name, {option: value} if option in _OF_FILE else _shown(file_section, option, value)
+            )
         option, meant = _guard(name, value, section)
         if option in _GUARDS and not isinstance(meant, list) and _fits(defaults, option, meant):
             raise _misplaced(place, name, {"defaults": {option: meant}})
@@ -140,23 +142,23 @@ def _refuse_options_inside(place: FilePlace, name: str, value: Any) -> None:
 
 
 def refuse_options_of_servers(
-    place: FilePlace, given: Any, own: type[BaseModel], section: type[BaseModel], prefixes: Mapping[str, str]
+    place: FilePlace, given: Any, file_section: type[BaseModel], section: type[BaseModel], prefixes: Mapping[str, str]
 ) -> None:
     """Check that no option in the file's own section, or in its defaults, is one of a server's section alone.
 
     Args:
         place: Of the file's own section.
         given: That section, as the file has it.
-        own: Its model.
+        file_section: Its model.
         section: The model of the section of a server.
         prefixes: The beginning of the names of the tools of each server.
 
     Raises:
         TargetError: One is: the error says where to write it.
     """
-    defaults: Any = own.model_fields["defaults"].annotation
+    defaults: Any = file_section.model_fields["defaults"].annotation
     of_file = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    for prefix, model, options in (("", own, of_file), ("defaults.", defaults, of_file.get("defaults"))):
+    for prefix, model, options in (("", file_section, of_file), ("defaults.", defaults, of_file.get("defaults"))):
         for name, value in cast("dict[str, Any]", options).items() if isinstance(options, dict) else ():
             option = option_meant(name, section.model_fields)
             is_own = name in model.model_fields

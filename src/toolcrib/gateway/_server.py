@@ -193,16 +193,16 @@ def _may_change(tool: RemoteTool) -> bool:
     return not tool.read_only
 
 
-def _pins(place: FilePlace, said: bool | str) -> Path | None:
+def _pins(place: FilePlace, pins: bool | str) -> Path | None:
     """Return the file in which a server's tools are kept."""
-    if isinstance(said, str):
-        return Path(said)
+    if isinstance(pins, str):
+        return Path(pins)
     folder = place.path.parent
-    if said and not os.access(folder, os.W_OK):
+    if pins and not os.access(folder, os.W_OK):
         _log.warning("%s: no pins are kept, as its folder cannot be written; name a file as `pins`", place.path)
         return None
     name = place.path.stem if place.path.suffix == ".json" else place.path.name
-    return folder / f"{name}.pins.db" if said else None
+    return folder / f"{name}.pins.db" if pins else None
 
 
 def _signing(

@@ -190,9 +190,9 @@ def refuse_argument_names(kind: str, fn: Any, tool: str, arguments: Collection[s
     clashes = [name for name in named if name in arguments and name not in _NAMES_OF_ALL]
     if clashes:
         called = _called(kind, fn, parameters)
-        whole = f"`{clashes[0]}` is an argument of `{tool}`"
+        clash = f"`{clashes[0]}` is an argument of `{tool}`"
         mend = f'write `lambda {", ".join(parameters)}: ...`, with arguments["{clashes[0]}"] in it'
-        raise TypeError(f"{called}, and takes ({', '.join(named)}): {whole}; {mend}")
+        raise TypeError(f"{called}, and takes ({', '.join(named)}): {clash}; {mend}")
 
 
 def require_event(

@@ -203,7 +203,7 @@ class Schemas:
             self._sizes[name] = len(json.dumps(self.definition(name)))
         return self._sizes[name]
 
-    def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def with_definitions(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a converted schema with all definitions that it needs."""
         return self._with(schema, self._needed(schema))
 

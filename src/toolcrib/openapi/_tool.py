@@ -168,7 +168,7 @@ class OperationTool(BaseTool):
         return self._check(arguments)
 
     def _whole_schema(self) -> dict[str, Any]:
-        return self._api.requests.whole(self._endpoint.schema)
+        return self._api.requests.with_definitions(self._endpoint.schema)
 
     async def _call(self, /, **arguments: Any) -> Any:
         value, following = await self._page(arguments)

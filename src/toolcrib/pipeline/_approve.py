@@ -199,7 +199,7 @@ class _Question:
         if answer is None and self._used is not None and not approvals.misfit(self._used, self.request):
             _note(call, self.request, self._used)
             return self._used
-        answer = answer or await self._settled() or await self._approver_answer()
+        answer = answer or await self._settler_grant() or await self._approver_answer()
         return await _suspend(call, self.request) if answer is None else await self._use(answer)
 
     async def _stored_answer(
@@ -231,7 +231,7 @@ class _Question:
             return None
         return next((entry for entry in await store.like(self.request) if entry.execution_state == "in doubt"), None)
 
-    async def _settled(self) -> calls.Grant | None:
+    async def _settler_grant(self) -> calls.Grant | None:
         """Return the grant of a person who settled it by other means, where nothing else asks about the call."""
         before, source = self._before, self._call.tool.source
         if not self._lapsed or before is None or before.digest != self.request.digest or source is None:

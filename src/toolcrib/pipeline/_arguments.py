@@ -17,10 +17,10 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from toolcrib import schema
-from toolcrib.calls import RawArguments, copied, equal_json, lenient
+from toolcrib.calls import NOTHING_HIDDEN, Hiding, RawArguments, copied, equal_json, lenient
 from toolcrib.errors import ApprovalError, FieldProblem, InvalidArguments, SchemaError
 from toolcrib.pipeline._compiled_tool import CompiledTool, Reading
-from toolcrib.schema import hidden_paths
+from toolcrib.schema import RunContext, hidden_paths
 
 _Read: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})  # cannot be changed in place
@@ -61,15 +61,17 @@ class Arguments:
         earlier_secrets: The secrets of those that they were edited from.
         canonical: The canonical form: shown, digested, recorded and sent.
         for_record: `for_display`, or a `partial` that returns it where nobody can change an argument until it is read.
+        mask: The last result of `hiding_in`, after the context and the objects that it was made for.
         secrets: The texts and numbers in them, and in those that they were edited from, which may be quoted nowhere.
     """
 
     __slots__ = (
-        "canonical", "earlier_secrets", "for_record", "is_host", "is_unread", "original", "plan", "raw", "secrets",
-        "values",
+        "canonical", "earlier_secrets", "for_record", "is_host", "is_unread", "mask", "original", "plan", "raw",
+        "secrets", "values",
     )  # fmt: skip
     canonical: schema.CanonicalArguments
     for_record: Any
+    mask: tuple[RunContext[Any] | None, Any, Hiding]
     secrets: frozenset[str]
 
     def __init__(
@@ -128,6 +130,24 @@ class Arguments:
     def keep_secrets(self) -> frozenset[str]:
         """Return `secrets`, made by now: before the tool has the arguments, which it may change."""
         return self.secrets
+
+    def hiding_in(self, ctx: RunContext[Any] | None) -> Hiding:
+        """Return the mask, for texts, of the secrets in them and of those that the tool gets besides.
+
+        Args:
+            ctx: The context of the call, whose objects the tool gets; None where it gets none.
+        """
+        supplied = () if ctx is None else ctx.supplied or ()
+        known, of_context, mask = self.mask
+        if known is not ctx or of_context is not supplied:
+            secrets = self.secrets
+            if ctx is not None:
+                of_run = schema.secret_objects((ctx.deps, ctx.provided))
+                secrets = secrets.union(of_run, *(spec.supplied_secrets(values) for spec, values in supplied))
+            mask = Hiding(secrets) if secrets else NOTHING_HIDDEN
+            if self is not NOT_READ:  # which all calls share
+                self.mask = ctx, supplied, mask
+        return mask
 
     @property
     def for_approval(self) -> dict[str, Any]:
@@ -353,7 +373,8 @@ class Arguments:
 
 
 _FORMS: Final[Mapping[str, Callable[[Arguments], Any]]] = {
-    name: getattr(Arguments, f"_make_{name}") for name in ("canonical", "for_record", "secrets")
+    **{name: getattr(Arguments, f"_make_{name}") for name in ("canonical", "for_record", "secrets")},
+    "mask": lambda _: (None, None, NOTHING_HIDDEN),
 }
 NOT_READ: Final = Arguments(cast("CompiledTool", None), {}, {})
 """The arguments of a call that were not read so far."""

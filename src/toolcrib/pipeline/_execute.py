@@ -78,13 +78,13 @@ async def execute(call: LiveCall) -> Outcome | None:
 
 
 @asynccontextmanager
-async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIterator[Any]]:
+async def values_of(call: LiveCall, results: list[Any]) -> AsyncGenerator[AsyncIterator[Any]]:
     """Run the streaming tool of an admitted call while the body takes its values; leave it to stop the tool.
 
     Each step holds the run's slot, and no consumer does. What the tool came to is in the call in the end.
 
     Args:
-        kept: The body adds each value to it before a consumer has it, and notes with which error the consumer leaves.
+        results: The body adds each value before a consumer has it, and notes with which error the consumer leaves.
     """
     call.begin()
     if call.has_deliveries or call.run.feature_parts:
@@ -94,13 +94,13 @@ async def values_of(call: LiveCall, kept: list[Any]) -> AsyncGenerator[AsyncIter
         async with _entered(call) as values:
             entered = True
             yield values
-        call.set_result(kept, delivered=True)
+        call.set_result(results, delivered=True)
     except BaseException as error:
         if call.execution.consumer_error is not None and not isinstance(error, KeyboardInterrupt):
             if isinstance(error, HookRaised):  # nothing follows that could say it
                 _observer_failed(call, error)
             raise call.execution.consumer_error  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
-        call.update_execution(gave_value=bool(kept))
+        call.update_execution(gave_value=bool(results))
         if isinstance(error, asyncio.CancelledError) and not _is_the_tools_own():
             await note_interruption(call)
         _fail(call, error)
@@ -189,14 +189,14 @@ async def _wrapped(call: LiveCall) -> Any:
     plan, run = call.plan, call.run
     wrappers = plan.wrappers if run.is_executing else (*run.wrappers, *plan.wrappers)
     arguments = call.args.copy() if plan.has_wrappers else call.args.values
-    execute: Callable[..., Awaitable[Any]] = partial(_body if plan.calls_body_directly else _whole, call)
+    execute: Callable[..., Awaitable[Any]] = partial(_body if plan.calls_body_directly else _run_to_end, call)
     with call.activate():
         for wrapper in reversed(wrappers):
             execute = partial(wrapper, call, execute)
         return await execute(arguments, call.ctx)
 
 
-async def _whole(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
+async def _run_to_end(call: LiveCall, arguments: dict[str, Any], ctx: RunContext[Any] | None) -> Any:
     """Return the result of the tool's function; of a stream, its values."""
     returned = _body(call, _enter_body(call, arguments), ctx)
     try:

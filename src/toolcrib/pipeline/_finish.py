@@ -233,9 +233,9 @@ class LateValues:
             finally:
                 await reports.stop()
         if wanted and self.outcome.kind == "completed":
-            whole: Any = self.outcome.value
-            split = self._streaming and isinstance(whole, list)  # a post hook may make one value of them
-            values = cast("list[Any]", whole if split else [whole])
+            result: Any = self.outcome.value
+            split = self._streaming and isinstance(result, list)  # a post hook may make one value of them
+            values = cast("list[Any]", result if split else [result])
             for value in values:
                 yield value
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from toolcrib import calls, record, schema, tools
+from toolcrib import calls, record, tools
 from toolcrib import hooks as _hooks
 from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall
 from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments
@@ -29,7 +29,6 @@ from toolcrib.toolsets import ToolEntry, Toolset
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOWHERE = nullcontext()
 _WITHOUT_EFFECT = frozenset({"none", "fetch", "program"})
-_NOT_LOOKED_FOR: tuple[Arguments, Any, calls.Hiding] = (NOT_READ, None, calls.NOTHING_HIDDEN)
 
 
 def _part(path: str) -> Any:
@@ -49,8 +48,8 @@ class LiveCall:
     """
 
     __slots__ = (
-        "_hiding", "approval", "args", "begun", "ctx", "error", "execution", "extra_hooks", "history", "notes",
-        "outcome", "plan", "received", "run", "state", "trace", "value",
+        "approval", "args", "begun", "ctx", "error", "execution", "extra_hooks", "history", "notes", "outcome", "plan",
+        "received", "run", "state", "trace", "value",
     )  # fmt: skip
 
     def __init__(self, received: ToolCall, plan: CompiledTool, run: Run, trace: record.Trace | None = None) -> None:
@@ -70,7 +69,6 @@ class LiveCall:
         self.history: History = NO_HISTORY
         self.execution: Execution = NOT_BEGUN
         self.extra_hooks: tuple[HookSet, ...] = ()
-        self._hiding = _NOT_LOOKED_FOR
 
     # --- what it is
 
@@ -103,16 +101,7 @@ class LiveCall:
     @property
     def hiding(self) -> calls.Hiding:
         """The mask, for texts, of the secrets of its arguments and of those that its tool gets besides."""
-        ctx, (args, supplied, hiding) = self.ctx, self._hiding
-        of_context = None if ctx is None else ctx.supplied or ()
-        if args is not self.args or supplied is not of_context:
-            secrets = self.args.secrets
-            if ctx is not None:
-                of_run = schema.secret_objects((ctx.deps, ctx.provided))
-                secrets = secrets.union(of_run, *(spec.supplied_secrets(values) for spec, values in of_context or ()))
-            hiding = calls.Hiding(secrets) if secrets else calls.NOTHING_HIDDEN
-            self._hiding = self.args, of_context, hiding
-        return hiding
+        return self.args.hiding_in(self.ctx)
 
     def hide(self, shapes: Any, limit: int | None = None) -> Any:
         """Return a text, which is cut where it is longer than a limit, or JSON shapes, without secrets of the call."""

@@ -25,7 +25,7 @@ class SharedState:
     Attributes:
         id: Names the run.
         grants: Standing grants given in the run, where it has no approval store.
-        heard: The user's messages since a record last had them.
+        user_messages: The user's messages since a record last had them.
         earlier_ids: The ids that the run had in other processes.
         grant_uses: How much of its standing grants was used, by the requests that they answered.
         features: The state that features keep for the run, by their names.
@@ -45,7 +45,7 @@ class SharedState:
     features: dict[str, _hooks.FeatureState]
     stored_features: dict[str, Mapping[str, Any]]
     grants: tuple[_calls.Grant, ...] = ()
-    heard: tuple[str, ...] = ()
+    user_messages: tuple[str, ...] = ()
     slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -237,13 +237,13 @@ class RunState:
     def add_user_message(self, text: str) -> None:
         """Keep a text of the user, for the features of the run and for its record."""
         if self.channel.record_words:
-            self._state.heard = (*self._state.heard[1 - _MOST_HEARD :], text)
+            self._state.user_messages = (*self._state.user_messages[1 - _MOST_HEARD :], text)
         if self.feature_parts:
             self.read(_hooks.ModelInput("user", text))
 
     def drain_user_messages(self) -> tuple[str, ...]:
         """Return the user's texts since the last call of this method, for a record: the last hundred."""
-        messages, self._state.heard = self._state.heard, ()
+        messages, self._state.user_messages = self._state.user_messages, ()
         return messages
 
     # --- grants, and what is used once

@@ -322,12 +322,12 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
         return None
     if not memory.is_settled:
         await asyncio.to_thread(memory.settle)
-    settled: list[Question] | None = [] if call.is_recorded else None
-    found = _found(call, memory, labels, settled)
+    unasked: list[Question] | None = [] if call.is_recorded else None
+    found = _found(call, memory, labels, unasked)
     questions = tuple(_shown(call, question) for question in found if labels.verdict(question.kind) != "allow")
     if questions and questions == _questions(call.asked_origins(_NAME)):
         return None
-    known = [_shown(call, question) for question in (*found, *(settled or ())) if question.path][:_MOST_ORIGINS]
+    known = [_shown(call, question) for question in (*found, *(unasked or ())) if question.path][:_MOST_ORIGINS]
     origins = [question.origin() for question in known]
     if not questions:
         if call.is_recorded and origins:
@@ -360,14 +360,14 @@ def parts_of(policy: Provenance) -> FeatureParts:
     return FeatureParts(_NAME, lambda run: RunProvenance(policy), (replace(_GATE, tool_names=names),))
 
 
-def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Question] | None) -> list[Question]:
+def _found(call: Call, memory: Memory, labels: ToolLabels, unasked: list[Question] | None) -> list[Question]:
     """Return the possible questions about the arguments, by the rules, and record the values that the call would write.
 
     Args:
         call: The call.
         memory: The memory of the run.
         labels: The labels of the tool.
-        settled: Gets the origins of the other values that decide something.
+        unasked: Gets the origins of the other values that decide something.
     """
     values = call.canonical_arguments
     content = labels.content_of(values)
@@ -375,7 +375,7 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, settled: list[Questio
         return memory.judge_programs(values, content)
     arguments = _without_defaults(call.tool, values)
     receivers = [*_other_receivers(call.tool, arguments, content, labels)] if memory.has_private else ()
-    found = memory.judge(call.name, labels.effect, arguments, content, settled, receivers=receivers)
+    found = memory.judge(call.name, labels.effect, arguments, content, unasked, receivers=receivers)
     keys = memory.judge_keys(call.name, arguments, labels.fields, labels.effect)
     found += [key for key in keys if key.argument not in content]
     memory.write(Origin("untrusted", call.name, call.id), values, content, labels.effect, labels.fields)

@@ -97,7 +97,7 @@ class Memory(TakenValues):
         effect: Effect,
         deciding: Sequence[tuple[str, Any]],
         wanted: Collection[str],
-        settled: list[Question] | None,
+        unasked: list[Question] | None,
     ) -> tuple[list[Question], bool]:
         """Return the questions about deciding values, and whether one of them is not asked about whatever the effect.
 
@@ -106,7 +106,7 @@ class Memory(TakenValues):
             effect: The effect of the tool.
             deciding: The values, with their paths.
             wanted: The arguments that the user wants as a whole.
-            settled: Gets where the other values come from.
+            unasked: Gets where the other values come from.
         """
         questions, is_anchored, asked = list[Question](), False, self._asked_for(effect)
         for path, value in deciding:
@@ -120,9 +120,9 @@ class Memory(TakenValues):
                     passed.append(origin)
                 else:
                     questions.append(Question.of(path, cut(shown), origin, mark))
-            if settled is not None and passed and (not questions or questions[-1].path != path):
-                least = max(passed, key=lambda each: each.kind in ASKED)
-                settled.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
+            if unasked is not None and passed and (not questions or questions[-1].path != path):
+                least = max(passed, key=lambda origin: origin.kind in ASKED)
+                unasked.append(Question.of(path, cut(shown), least, _mark(least, tool, path, shown)))
         return questions, is_anchored
 
     def judge_keys(

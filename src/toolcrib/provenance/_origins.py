@@ -45,7 +45,7 @@ class Origins(Records):
         return self._least_trusted(value)
 
     def _least_trusted(self, value: Any) -> Origin:
-        return max(self.cover(value), key=lambda each: _BY_KIND.get(each.kind, 0))
+        return max(self.cover(value), key=lambda origin: _BY_KIND.get(origin.kind, 0))
 
     def cover(self, value: Any) -> Sequence[Origin]:
         """Return the origin of a text or a number as a whole, or else of each of its components.
@@ -71,15 +71,15 @@ class Origins(Records):
         if number is not None or not isinstance(text, str):
             is_plain = not isinstance(value, str) or value.isascii()
             return [self._origin_of_number(number or 0.0) if is_plain else Origin("model", part=str(text))]
-        whole = self._origin_of_text(text)
-        if whole is None and "\n" in str(value):
-            whole = self._origin_of_text(flat(lines_apart(str(value))))
+        source = self._origin_of_text(text)
+        if source is None and "\n" in str(value):
+            source = self._origin_of_text(flat(lines_apart(str(value))))
         if not self._reads_others:
-            return [Origin("derived") if whole is None else whole]
-        if whole is not None and whole.kind == "user" and not without_moments(text).strip():
-            whole = None  # a name and a number of the user's may look like a date
-        parts = [] if whole is not None else components(text)
-        found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts] if whole is None else [whole]
+            return [Origin("derived") if source is None else source]
+        if source is not None and source.kind == "user" and not without_moments(text).strip():
+            source = None  # a name and a number of the user's may look like a date
+        parts = [] if source is not None else components(text)
+        found = [self._origin_of(part, is_whole=len(parts) == 1) for part in parts] if source is None else [source]
         if len(parts) > 1 and any(origin.kind in ASKED for origin in found):
             found = self._cover_phrases(text) or found
         if any(origin.kind in ASKED for origin in found):

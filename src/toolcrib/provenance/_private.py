@@ -99,8 +99,8 @@ class PrivateValues:
         alone = words if len(words) == 1 else [word for word in words if _has_digit(word)]
         short = [] if words else list(_short_value(text))
         pairs = (*(_any_two(words) if len(words) <= _FEW else _pairs(words)), *_threes(text))
-        numbers = (*_digits_in(text), *_dates(text), *_decimals(text, whole=True))
-        pieces = (*alone, *pairs, *numbers, *_characters(text, whole=True))
+        numbers = (*_digits_in(text), *_dates(text), *_decimals(text, is_alone=True))
+        pieces = (*alone, *pairs, *numbers, *_characters(text, longest=True))
         self._keep(
             (*pieces, *_joined_words(words_in(text.replace("_", " "))), *_joined_words(words), *short), number, readers
         )
@@ -211,10 +211,10 @@ def _short_value(text: str) -> Iterator[str]:
             yield f"={''.join([words[-1], *words[:-1]])}"
 
 
-def _decimals(text: str, *, whole: bool = False) -> Iterator[str]:
+def _decimals(text: str, *, is_alone: bool = False) -> Iterator[str]:
     """Yield the numbers with decimals, without the zeros at their ends, of a text or of one that is nothing else."""
-    for number, decimals in _DECIMALS.findall(text) if not whole or _DECIMALS.fullmatch(text.strip()) else ():
-        if decimals.strip("0") or not whole:
+    for number, decimals in _DECIMALS.findall(text) if not is_alone or _DECIMALS.fullmatch(text.strip()) else ():
+        if decimals.strip("0") or not is_alone:
             yield f",{int(number)}.{decimals.rstrip('0')}"
 
 
@@ -245,15 +245,15 @@ def days_in(text: str) -> Iterator[tuple[int, int]]:
         yield from ((month, day) for month, day in month_and_day if 0 < month < 13 and 0 < day < 32)
 
 
-def _characters(text: str, *, whole: bool = False) -> Iterator[str]:
+def _characters(text: str, *, longest: bool = False) -> Iterator[str]:
     """Yield characters that stand side by side in a script without spaces.
 
     Args:
         text: The text.
-        whole: Whether the longest pieces alone are yielded: fewer characters stand side by side by chance.
+        longest: Whether the longest pieces alone are yielded: fewer characters stand side by side by chance.
     """
     for run in _UNSPACED.findall(text) if not text.isascii() else ():
-        for size in (min(_CHARACTERS[-1], len(run)),) if whole else _CHARACTERS:
+        for size in (min(_CHARACTERS[-1], len(run)),) if longest else _CHARACTERS:
             yield from (f"~{run[at : at + size]}" for at in range(len(run) - size + 1))
 
 

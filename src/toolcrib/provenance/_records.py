@@ -142,7 +142,7 @@ class Records(Pieces):
         root, size = self._sources[number].reading.root, len(self._sources)
         for places in (range(number, min(number + _MOST_OF_RESULT, size)), range(number - 1, -1, -1)[:_MOST_OF_RESULT]):
             pieces = (self._sources[place] for place in places)
-            yield from takewhile(lambda each: each.reading.root is root, pieces)
+            yield from takewhile(lambda piece: piece.reading.root is root, pieces)
 
     def _is_record_number(self, value: Any, path: str) -> bool:
         """Return whether a whole number tells the records of a trusted result apart, and no stranger wrote it.

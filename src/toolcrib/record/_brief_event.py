@@ -57,11 +57,11 @@ def _brief(event: KeptEvent) -> str:
             return one_line(data.get("state") or "")
 
 
-def _answer(said: Mapping[str, Any]) -> str:
-    by, message = said.get("approver", ""), said.get("message", "")
-    if said.get("done"):
+def _answer(answer: Mapping[str, Any]) -> str:
+    by, message = answer.get("approver", ""), answer.get("message", "")
+    if answer.get("done"):
         return f"{by} says that it was done; not run again{f': {message}' if message else ''}"
-    return f"{'denied' if said.get('kind') == 'denial' else 'approved'} by {by} {message}".strip()
+    return f"{'denied' if answer.get('kind') == 'denial' else 'approved'} by {by} {message}".strip()
 
 
 def _tokens(usage: Mapping[str, Any] | None) -> str:
@@ -80,6 +80,6 @@ def one_line(value: Any) -> str:
         fields = cast("Mapping[str, Any]", value)
         more = ["…"] if len(fields) > _NAMES else []
         value = ", ".join([*(f"{name}={item!r}" for name, item in list(fields.items())[:_NAMES]), *more])
-    whole = "" if value is None else str(value)
-    text = " ".join(whole[: _BRIEF * 4].split())
-    return text if len(text) <= _BRIEF and len(whole) <= _BRIEF * 4 else text[: _BRIEF - 1] + "…"
+    full = "" if value is None else str(value)
+    text = " ".join(full[: _BRIEF * 4].split())
+    return text if len(text) <= _BRIEF and len(full) <= _BRIEF * 4 else text[: _BRIEF - 1] + "…"

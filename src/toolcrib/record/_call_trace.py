@@ -230,8 +230,8 @@ class Trace:
 # --- payloads, made when a sink reads them
 
 
-def _arrival(requested: Any, came: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-    how = rendered(came)
+def _arrival(requested: Any, arrival: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    how = rendered(arrival)
     return {"arguments": rendered(requested), **({"came": how} if how else {}), **more}
 
 

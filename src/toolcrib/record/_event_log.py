@@ -234,12 +234,12 @@ class EventLog:
         reached = {activity.key for activity in outer}
         ids, known, found, more = {id for _, id, _ in reached}, len(reached), list[Activity](), False
         while ids and depth != 0 and len(found) < limit:
-            depth, left = None if depth is None else depth - 1, limit - len(found)
+            depth, rest = None if depth is None else depth - 1, limit - len(found)
             filters = (ActivityFilter(parent_ids=batch) for batch in id_batches(ids))
-            read = [activity for wanted in filters for activity in self.activities(wanted, limit=left + 1 + known)]
+            read = [activity for wanted in filters for activity in self.activities(wanted, limit=rest + 1 + known)]
             level = [activity for activity in read if activity.key not in reached]
             level.sort(key=attrgetter("first_position"), reverse=True)
-            more, level = more or len(level) > left, level[:left]
+            more, level = more or len(level) > rest, level[:rest]
             reached |= {activity.key for activity in level}
             found += level
             ids = {activity.id for activity in level}

@@ -145,7 +145,7 @@ _GO_ON = """UPDATE toolcrib_activities SET status = 'resumed', ended_at = ?, las
 def write_events(
     events: Iterable[RecordedEvent],
     rows: Rows,
-    each: Callable[[str, Sequence[Sequence[Any]]], object],
+    run_each: Callable[[str, Sequence[Sequence[Any]]], object],
     process: str | None = None,
 ) -> None:
     """Write a batch inside a transaction that holds the writers' lock.
@@ -153,14 +153,14 @@ def write_events(
     Args:
         events: The events, in order.
         rows: Runs one statement.
-        each: Runs one statement for each of several tuples of values.
+        run_each: Runs one statement for each of several tuples of values.
         process: The process whose end is the end of what they are of; this one when None, and empty for none.
     """
     ((first,),) = rows(_NEXT, ())
     events = tuple(events)
     added, changed = batch_rows(events, int(first), this_process() if process is None else process)
-    each(_ADD, added)
-    each(_CHANGE, changed)
+    run_each(_ADD, added)
+    run_each(_CHANGE, changed)
     for position, event in enumerate(events, int(first)):
         if isinstance(event, CallEvent):
             for run_id in event.data.get("earlier_runs", ()):
@@ -222,22 +222,22 @@ def _call_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
     }
 
 
-def _call_words(kind: str, data: Mapping[str, Any], said: Mapping[str, Any], principal: Any) -> str:
+def _call_words(kind: str, data: Mapping[str, Any], facts: Mapping[str, Any], principal: Any) -> str:
     """Return the searchable text of an event, without the text that another event of the call has."""
     match kind:
         case "yielded" | "progressed" | "answered" | "logged":
             return ""
         case "received":
-            return _search_text(data["tool"], data["call_id"], _without(said, "came"))
+            return _search_text(data["tool"], data["call_id"], _without(facts, "came"))
         case "started":
-            return _search_text(said.get("arguments"))
+            return _search_text(facts.get("arguments"))
         case "suspended":
-            asked = _without(said.get("request") or {}, "parameters", "returns", "call_id", "tool")
+            asked = _without(facts.get("request") or {}, "parameters", "returns", "call_id", "tool")
             return _search_text(data["tool"], data["call_id"], asked)
         case "ended":
-            return _search_text(principal, _without(said["outcome"], "kind", "tool", "call_id", "source"))
+            return _search_text(principal, _without(facts["outcome"], "kind", "tool", "call_id", "source"))
         case _:
-            return _search_text(said)
+            return _search_text(facts)
 
 
 def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -267,9 +267,9 @@ def _run_change(data: Mapping[str, Any], position: int) -> dict[str, Any]:
     }
 
 
-def _state(said: Any, otherwise: str) -> str:
+def _state(state: Any, otherwise: str) -> str:
     """Return a run's state or outcome as one word; an outcome may be an object with its kind."""
-    word = cast("Mapping[str, Any]", said).get("kind") if isinstance(said, Mapping) else said
+    word = cast("Mapping[str, Any]", state).get("kind") if isinstance(state, Mapping) else state
     return _plain(word).lower() if word else otherwise
 
 

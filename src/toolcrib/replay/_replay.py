@@ -163,7 +163,7 @@ class _Replay:
     runs: dict[str, _Run] = field(default_factory=dict[str, _Run])
     progress: dict[int, _Progress] = field(default_factory=dict[int, _Progress])
     stopped: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    heard: set[str] = field(default_factory=set[str])
+    runs_with_words: set[str] = field(default_factory=set[str])
 
     async def result(self) -> Replay:
         differences: list[Difference] = []
@@ -183,7 +183,7 @@ class _Replay:
         return Replay(len(self.recording.calls), runs, tuple(differences), tuple(undecided), self._remarks())
 
     def _remarks(self) -> tuple[str, ...]:
-        silent = len(self.runs.keys() - self.heard)
+        silent = len(self.runs.keys() - self.runs_with_words)
         if self.policy is None or not silent:
             return ()
         of = f"{silent:,} of {count_text(len(self.runs), 'run')}"
@@ -203,7 +203,7 @@ class _Replay:
         """Pass a call through the gates when it comes, or is resumed."""
         replayed = self._run(call.run_id)
         for text in attempt.arrival.get("heard", ()):
-            self.heard.add(call.run_id)
+            self.runs_with_words.add(call.run_id)
             replayed.run.add_user_message(str(text))
         if attempt.arrival.get("weighed") is False and not replayed.unread:
             replayed.unread = _ELSEWHERE

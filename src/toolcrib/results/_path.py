@@ -1,4 +1,8 @@
-"""JSONPath: the part of it that selects by name, number, slice and `*`; what it costs grows with the value alone."""
+"""JSONPath: the part of it that selects by name, number, slice and `*`; what it costs grows with the value alone.
+
+A model writes the path. Of `python-jsonpath` (2.2.2), which reads all of JSONPath, `$..*..*..*..*..*..*` took 10 s of a
+value that is nested 30 deep, in which nothing else of the process runs.
+"""
 
 from __future__ import annotations
 

@@ -243,14 +243,14 @@ class ToolRoundPlan(StoredRound):
         rest = list(known.rest_by(state.format, target))
         _require_valid(state, target, shapes(rest), known.ids)
         await _ask_about_edits(state.calls, answers)
-        settled: list[WireResult] = []
+        wire_results: list[WireResult] = []
         for call in state.calls:
             answer = answers.get(call.id)
-            settled.append(_settled_at_once(state, call, answer) or await _settled(state, call, answer))
+            wire_results.append(_result_at_once(state, call, answer) or await _result_for_model(state, call, answer))
         state.require_open(CommitError)  # it may have been committed while post hooks ran
         if len(target) != length:
             raise CommitError(("the transcript was changed meanwhile",))
-        added = [*state.reply.items, *_answering(state, settled, to_unhandled)]
+        added = [*state.reply.items, *_answering(state, wire_results, to_unhandled)]
         target.extend(added)
         if isinstance(target, Transcript):
             known.add([*rest, *added], [*ids_in(state.format, rest), *[call.id for call in state.reply.calls]])
@@ -442,10 +442,10 @@ def _is_in_order(state: RoundState, rest: Sequence[Mapping[str, Any]], known_ids
     return rules.unanswered([*rest, *reply.items], known_ids) == keys
 
 
-def _answering(state: RoundState, settled: Sequence[WireResult], to_unhandled: Mapping[str, WireResult]) -> list[Item]:
+def _answering(state: RoundState, results: Sequence[WireResult], to_unhandled: Mapping[str, WireResult]) -> list[Item]:
     """Return the items that answer a turn, in its order, with what the host says to unknown items at the end."""
     rules = state.format
-    answers = {**to_unhandled, **{result.call.id: result for result in settled}}
+    answers = {**to_unhandled, **{result.call.id: result for result in results}}
     shown = [answers[call.id] for call in state.reply.calls]
     items = rules.answer(shown)
     more = [dict(result.fields) for result in (to_unhandled[call.id] for call in state.reply.unknown) if result.fields]
@@ -455,7 +455,7 @@ def _answering(state: RoundState, settled: Sequence[WireResult], to_unhandled: M
     return items if is_text else cast("list[Item]", canonical(items))
 
 
-def _settled_at_once(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
+def _result_at_once(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult | None:
     """Return the result for the model of a call that ran and whose tool has no post hooks; None for any other."""
     if call.outcome is not None or not isinstance(answer, ToolResult):
         return None
@@ -463,7 +463,7 @@ def _settled_at_once(state: RoundState, call: DecodedCall[Any], answer: Answer |
     return None if outcome is None else rendered(call.wire, outcome, ran=True)
 
 
-async def _settled(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult:
+async def _result_for_model(state: RoundState, call: DecodedCall[Any], answer: Answer | None) -> WireResult:
     """Return the result of one call for the model."""
     outcome: Outcome
     if answer is None and call.outcome is not None:

@@ -149,13 +149,13 @@ def run_from(data: Mapping[str, Any], run: Run | None, entry: str) -> Run:
 # --- one call
 
 
-def _saved_call(one: DecodedCall[Any]) -> dict[str, Any] | None:
+def _saved_call(decoded: DecodedCall[Any]) -> dict[str, Any] | None:
     """Return a call as JSON shapes; None for one whose gates were not asked, which is read again from the reply."""
-    if edited_arguments(one) is not None:
-        raise RoundError((f"the input of `{one.name}` was edited; `apply_hooks()` before the round is saved",))
-    if not was_asked(one):
+    if edited_arguments(decoded) is not None:
+        raise RoundError((f"the input of `{decoded.name}` was edited; `apply_hooks()` before the round is saved",))
+    if not was_asked(decoded):
         return None
-    call, outcome = readable_call(one), one.outcome
+    call, outcome = readable_call(decoded), decoded.outcome
     if outcome is None and call is not None and call.state == "closed":  # finished, and not committed
         outcome = call.outcome
     return {

@@ -42,9 +42,9 @@ class Usage:
     def __sub__(self, other: Usage) -> Usage:
         return self._joined(other, sub)
 
-    def _joined(self, other: Usage, each: Callable[[Any, Any], Any]) -> Usage:
+    def _joined(self, other: Usage, join: Callable[[Any, Any], Any]) -> Usage:
         pairs = [(name, value, getattr(other, name)) for name, value in asdict(self).items()]
-        joined: Any = {name: None if None in (mine, theirs) else each(mine, theirs) for name, mine, theirs in pairs}
+        joined: Any = {name: None if None in (mine, theirs) else join(mine, theirs) for name, mine, theirs in pairs}
         return Usage(**joined)
 
     @classmethod

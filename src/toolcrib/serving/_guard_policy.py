@@ -246,9 +246,11 @@ class GuardPolicy:
         return self._around(tools).beside(self._known)
 
     def _around(self, tools: Toolset) -> Toolset:
-        left = [name for name in tools.entries if name in self.leave]
-        if left:
-            return Toolset.combined(self._around(tools.subset(tools.entries.keys() - left)), tools.subset(left))
+        unguarded = [name for name in tools.entries if name in self.leave]
+        if unguarded:
+            return Toolset.combined(
+                self._around(tools.subset(tools.entries.keys() - unguarded)), tools.subset(unguarded)
+            )
         if isinstance(self.approve, bool) or callable(self.approve):
             guarded = tools if self.approve is False else tools.with_approval(self.approve)
         else:

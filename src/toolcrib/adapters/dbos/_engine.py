@@ -418,8 +418,10 @@ async def _cut_off(tasks: Iterable[asyncio.Task[Any]], clock: Clock) -> None:
             task.cancel()
         if await wait_until_set(ended, _END_SECONDS, clock):
             return
-    left = count_text(sum(not task.done() for task in running), "piece")
-    _log.error("%s of work did not end when it was cut off: it is handed over, though its tool still runs here", left)
+    unfinished = count_text(sum(not task.done() for task in running), "piece")
+    _log.error(
+        "%s of work did not end when it was cut off: it is handed over, though its tool still runs here", unfinished
+    )
 
 
 async def _tried(work: Callable[[], object]) -> bool:

@@ -20,15 +20,15 @@ class IdleWork:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
-    def stuck(self, held: Iterable[str], running: Collection[str], at: float) -> set[str]:
+    def stuck(self, work_ids: Iterable[str], running: Collection[str], at: float) -> set[str]:
         """Return the work that has been idle for a lease: a busy process may begin late what it took.
 
         Args:
-            held: The ids of the work that the worker holds.
+            work_ids: The ids of the work that the worker holds.
             running: Those of the work that it runs.
             at: The time, in seconds of a monotonic clock.
         """
-        self._since = {work_id: self._since.get(work_id, at) for work_id in held if work_id not in running}
+        self._since = {work_id: self._since.get(work_id, at) for work_id in work_ids if work_id not in running}
         return {work_id for work_id, since in self._since.items() if at - since >= LEASE_SECONDS}
 
 

@@ -177,9 +177,9 @@ def work_of(status: WorkflowStatus) -> Work:
     result: Mapping[str, Any] = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
     if state == "done":
         state, error = _ended(result)
-    left = (status.attributes or {}).get("left")
-    if state in ("delayed", "waiting") and left is not None:
-        state, error = "waiting", left
+    reason = (status.attributes or {}).get("left")
+    if state in ("delayed", "waiting") and reason is not None:
+        state, error = "waiting", reason
     asked: Mapping[str, Any] = cast("Mapping[str, Any]", result.get(WAITING) or {}).get("request", {})
     return Work(
         id=first_id(status),

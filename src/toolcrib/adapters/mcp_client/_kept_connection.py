@@ -208,8 +208,8 @@ class KeptConnection:
             "timeout": self._options.timeout,
         }
         if not self._has_connection():
-            left = max(0.0, self._next_try - self._clock.monotonic())
-            return ServerStatus(self._name, "down", self._why_down() or "it is being connected to", left, **about)
+            pause = max(0.0, self._next_try - self._clock.monotonic())
+            return ServerStatus(self._name, "down", self._why_down() or "it is being connected to", pause, **about)
         faults = [f"its {name} are left out: {reason}" for name, reason in self.listing.left_out.items()]
         faults += [f"its new listing cannot be used: {self._unusable}"] if self._unusable else []
         tools = self.listing.tools
@@ -237,9 +237,9 @@ class KeptConnection:
             raise self._closed_error()
         if connection is not None and connection.broken:
             self._lost(connection)
-        left = self._next_try - self._clock.monotonic()
-        if left > _SHORT_PAUSE:  # also where it was there, and lost again and again
-            raise ServerError(self._name, f"{self._why_down()}\nIt is down, and tried again in {left:.0f} s")
+        pause = self._next_try - self._clock.monotonic()
+        if pause > _SHORT_PAUSE:  # also where it was there, and lost again and again
+            raise ServerError(self._name, f"{self._why_down()}\nIt is down, and tried again in {pause:.0f} s")
         connected = await self._tried()
         if isinstance(connected, ServerError):
             raise connected

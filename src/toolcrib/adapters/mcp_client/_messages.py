@@ -251,10 +251,10 @@ class _Counted(_Refused):
         self._most = most
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
-        left = self._most
+        rest = self._most
         async for chunk in self._stream:
-            left -= len(chunk)
-            if left < 0:
+            rest -= len(chunk)
+            if rest < 0:
                 raise _TooLongError(self._problem)
             yield chunk
 

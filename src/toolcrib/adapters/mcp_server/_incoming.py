@@ -216,10 +216,10 @@ class UniqueKeys:
 
 def _receiving(messages: Iterable[Message], after: Receive) -> Receive:
     """Return a function that receives these messages, and then those of another."""
-    left = iter(messages)
+    buffered = iter(messages)
 
     async def receive() -> Message:
-        message = next(left, None)
+        message = next(buffered, None)
         return await after() if message is None else message
 
     return receive

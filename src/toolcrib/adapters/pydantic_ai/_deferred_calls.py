@@ -78,8 +78,10 @@ class Waiting:
         """Return the arguments that a person put in the place of the model's; those they left, as they were seen."""
         state: dict[str, Any] = self.suspended.to_dict()["call"] or {}
         shown = state.get("arguments", {})
-        left = {name for name, value in arguments.items() if name in self.arguments and self.arguments[name] == value}
-        return {name: shown.get(name, value) if name in left else value for name, value in arguments.items()}
+        unchanged = {
+            name for name, value in arguments.items() if name in self.arguments and self.arguments[name] == value
+        }
+        return {name: shown.get(name, value) if name in unchanged else value for name, value in arguments.items()}
 
     def metadata(self) -> dict[str, Any]:
         """Return it as the metadata of a deferred call, in JSON shapes; it holds the real arguments."""

@@ -136,8 +136,8 @@ def _input(schema: dict[str, Any], required: bool) -> dict[str, Any]:
     text = str(schema.get("description", ""))
     if any(not part.keys() <= {"type", "description"} for part in several):
         text = f"{text} JSON schema: {json.dumps({'anyOf': several})}".strip()
-    left = [kind for kind in types if kind != "null"]
-    shown = {**schema, "type": left[0] if len(left) == 1 else left or "any", "description": text}
+    others = [kind for kind in types if kind != "null"]
+    shown = {**schema, "type": others[0] if len(others) == 1 else others or "any", "description": text}
     return shown if required and "null" not in types else {**shown, "nullable": True}
 
 

@@ -1,6 +1,9 @@
 """Files of a program, all in memory: those that the host gave it, what it writes, and data of packages.
 
-The kernel has none for a program; Python's functions for files see these, by `_file_functions`.
+The kernel has none for a program; Python's functions for files see these, by `_file_functions`. A file system of the
+kernel in their place (a tmpfs that Landlock allows) held every hostile program, too. It needs some 25 more system
+calls, `openat` among them, and user namespaces, which many containers forbid. Programs side by side would share it, and
+times and the order of files differ from run to run, so that a paused program could not be run again to its place.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A call is awaited when its value flows into `await` or into a function that takes coroutines, such as `asyncio.gather`:
 directly, through a variable, a list or a comprehension, or as the value that a plain function of the program returns.
-Nothing of the program is run.
+Nothing of the program is run. One value for both uses cannot take its place: nothing can be awaited that is a number, a
+text or a list as well, and `gather` would find calls that ran one after another.
 """
 
 from __future__ import annotations
