@@ -569,8 +569,8 @@ RECOVERY_GATES: tuple[Gate, ...] = (
     Gate(
         "cap of the text around media",
         "calls/_render.py",
-        "if kept is not None or (limit is not None and len(words) > limit):",
-        "if kept is not None:",
+        "if kept_result is not None or (limit is not None and len(words) > limit):",
+        "if kept_result is not None:",
         _OF_RENDERING,
     ),
     Gate(

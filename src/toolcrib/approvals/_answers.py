@@ -113,5 +113,5 @@ def require_fit(request: ApprovalRequest, answer: Grant) -> None:
     if answer.override_args is answer.done is None or find_spec("jsonschema") is None:
         return
     if problems := approvals.answer_problems(request, answer):  # loaded now, with the checker of schemas
-        given = "edit" if answer.done is None else "result"
-        raise ApprovalError(request.tool, f"the {given} does not fit the tool: {'; '.join(problems)}")
+        kind = "edit" if answer.done is None else "result"
+        raise ApprovalError(request.tool, f"the {kind} does not fit the tool: {'; '.join(problems)}")
