@@ -35,7 +35,7 @@ PROGRAM: Final = 1
 _log = logging.getLogger("toolcrib.provenance")
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _LONGEST_VALUE: Final = 200  # characters of what names a record
-_MOST_NAMED: Final = 8  # of what was read, in a question
+_MOST_NAMED: Final = 1_000  # objects with a value
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
@@ -323,7 +323,7 @@ class Readings(Origins):
                 chosen.append(text)
             known.append(text)
             names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
-        private = tuple(self._private_in(values))
+        private = tuple(dict.fromkeys(self._private_in(values)))
         earlier = dict.fromkeys(bound for text in (*known, *names) for bound in self._writings.named_in(text))
         binding = Binding(
             *(origin.tool, origin.call_id),
@@ -340,7 +340,10 @@ class Readings(Origins):
             )
             numbers = {name for path, value in values for name in numbers_named(origin.tool, path, value)}
             self._writings.bind_places(binding, known, numbers)
-        digests = {digest_of(self._sources[at].located().source): readers for at, readers in private}
+        digests = dict[str, frozenset[str]]()
+        for at, readers in private:
+            digest = digest_of(self._sources[at].located().source)
+            digests[digest] = readers & digests.get(digest, readers)
         self._writings.add_private(origin.tool, digests)
 
     def _unknown_links_in(self, text: str) -> Iterator[str]:

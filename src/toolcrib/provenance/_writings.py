@@ -70,7 +70,7 @@ class Binding:
             stated=_few(frozenset[str]().union(*(binding.stated for binding in bindings))),
             links=_last(link for binding in bindings for link in binding.links),
             chosen=_last(value for binding in bindings for value in binding.chosen),
-            private=tuple(dict.fromkeys(piece for binding in bindings for piece in binding.private))[-_MOST_MARKS:],
+            private=_some(tuple(dict.fromkeys(piece for binding in bindings for piece in binding.private))),
         )
 
     def values_for(self, effect: Effect, approved: Set[str]) -> tuple[str, ...]:
@@ -285,6 +285,14 @@ def _last(values: Iterable[str]) -> tuple[str, ...]:
 
 def _few(marks: frozenset[str]) -> frozenset[str]:
     return marks if len(marks) <= _MOST_MARKS else frozenset([digest_of(sorted(marks))])
+
+
+def _some(private: Sequence[tuple[int, frozenset[str]]]) -> tuple[tuple[int, frozenset[str]], ...]:
+    """Return private values; of many the last ones, of which the first may be read by those who may read all before."""
+    if len(private) <= _MOST_MARKS:
+        return tuple(private)
+    earlier, last = private[: 1 - _MOST_MARKS], private[1 - _MOST_MARKS :]
+    return (earlier[-1][0], earlier[-1][1].intersection(*(readers for _, readers in earlier))), *last
 
 
 def letters_of(text: str) -> str:
