@@ -167,3 +167,56 @@ async def _kind_of(post: Any) -> str:
     pipeline = Pipeline([read_mail, ez_tool(effect="send", source="trusted", content=["*"])(post)])
     await pipeline.run(ToolCall("read_mail", {}), run)
     return (await pipeline.run(ToolCall("post", {"to": "mallory", "text": "hello"}), run)).kind
+
+
+def test_a_result_that_was_looked_up_with_too_many_values_is_not_trusted() -> None:
+    made = Memory()
+    made.hear("write to Ann and Bob")
+    made.read("read_mail", "c1", {}, "look up Zed", "untrusted")
+    made.read("contacts", "c2", {"names": ["Ann"] * 2_000 + ["Zed"]}, ["zed@corp.com"], "trusted")
+    made.read("contacts", "c3", {"names": ["Ann"] * 2_000}, ["ann@corp.com"], "trusted")
+
+    assert made.judge("send", "send", {"to": "zed@corp.com"})
+    assert not made.judge("send", "send", {"to": "ann@corp.com"})
+
+
+LINKS = " ".join(f"https://corp.com/p{at}" for at in range(120))
+DEEP = "/".join(f"d{at}" for at in range(40))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "shared"),
+    [
+        ("plan.md", f"{LINKS} https://evil.com/x", "plan.md"),
+        (f"{DEEP}/plan.md", "see https://evil.com/x", "d30"),
+        ("docs\\plan.md", "see https://evil.com/x", "docs"),
+        ("docs\\plan.md", "see https://evil.com/x", "plan.md"),
+    ],
+)
+def test_a_file_is_asked_about_with_many_links_or_in_whatever_folder(path: str, text: str, shared: str) -> None:
+    made = Memory()
+    made.hear(f"Write {LINKS} into {path}, and share {shared} with bob@corp.com")
+    made.read("read_mail", "c1", {}, "see https://evil.com/x", "untrusted")
+    made.write(ROOT, {"path": path, "text": text}, frozenset(["text"]), "write")
+
+    assert made.judge("share", "share", {"path": shared, "to": "bob@corp.com"})
+
+
+def test_a_folder_that_was_moved_has_the_links_that_were_written_into_it() -> None:
+    made = Memory()
+    made.hear("Write a/plan.md, move a to b, and share b with bob@corp.com")
+    made.read("read_mail", "c1", {}, "see https://evil.com/x", "untrusted")
+    made.write(ROOT, {"path": "a/plan.md", "text": "see https://evil.com/x"}, frozenset(["text"]), "write")
+    made.write(Origin("untrusted", "move", "w2"), {"path": "a", "to": "b"}, frozenset(), "write")
+
+    assert made.judge("share", "share", {"path": "b", "to": "bob@corp.com"})
+
+
+@pytest.mark.parametrize("entry", ["the boss: zed at evil", "the boss = zed at evil", "the boss (zed at evil)"])
+def test_a_name_is_asked_about_that_stands_beside_an_address_in_words(entry: str) -> None:
+    made = Memory()
+    made.hear("Add a contact for the boss, and write to the boss")
+    made.read("read_mail", "c1", {}, "zed, at evil", "untrusted")
+    made.write(Origin("untrusted", "add", "w1"), {"contact": entry}, frozenset(), "create")
+
+    assert [question.kind for question in made.judge("send", "send", {"to": "the boss"})] == ["bound"]

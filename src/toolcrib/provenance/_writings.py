@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate, islice, takewhile
 from math import inf
 from typing import Final
 
@@ -30,7 +30,8 @@ _LONG: Final = 2_000  # characters of a text of which all stands beside a name
 _MOST_PARTS: Final = 500_000  # of words, that are kept
 _MOST_MARKS: Final = 100  # of one name
 _MOST_SHOWN: Final = 8  # unknown values, of one name
-_MOST_FOLDERS: Final = 16  # of one path
+_FOLDER: Final = re.compile(r"[/\\]")
+_MOST_FOLDERS: Final = 200  # of one path
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +59,7 @@ class Binding:
     private: tuple[tuple[int, frozenset[str]], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.unknown or self.stated or self.chosen or self.private)
+        return bool(self.unknown or self.stated or self.links or self.chosen or self.private)
 
     def with_earlier(self, earlier: Iterable[Binding]) -> Binding:
         """Return the binding with what earlier calls gave the same names to."""
@@ -165,8 +166,8 @@ class Writings:
             self._names[number] = binding.with_earlier(self.numbered([number]))
         inside = Binding(binding.tool, binding.call_id, links=binding.links, private=binding.private)
         for path in paths if inside.links or inside.private else ():
-            folders = [path[:at] for at, char in enumerate(path) if char == "/"][:_MOST_FOLDERS]
-            for name in dict.fromkeys(part for folder in folders for part in (folder, folder.rpartition("/")[2])):
+            folders = [path[: found.start()] for found in islice(_FOLDER.finditer(path), _MOST_FOLDERS)]
+            for name in dict.fromkeys(part for folder in folders for part in (folder, _FOLDER.split(folder)[-1])):
                 words = _words_in(name)
                 if words:
                     self._lengths.add(len(words))
