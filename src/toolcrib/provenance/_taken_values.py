@@ -100,6 +100,8 @@ class TakenValues(Readings):
             deciding: The values, with their paths.
             others: Further receivers, flat.
         """
+        if not (self._private or self._private.is_full):
+            return
         receivers = {flat(str(value)) for _, value in deciding if has_words(value)}.union(others) - self._private.names
         if self._private.is_full and not _may_read(receivers, self._private.readers or frozenset()):
             yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
