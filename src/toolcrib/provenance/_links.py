@@ -86,7 +86,7 @@ def shown_words(text: str) -> str:
         if _MARKED.search(words[at])
     }
     changed = [at for at, word in marked.items() if word not in ("", words[at])]
-    near = dict.fromkeys(at for each in changed for at in range(max(0, each - _BESIDE), each + _BESIDE + 1))
+    near = dict.fromkeys(at for mid in changed for at in range(max(0, mid - _BESIDE), mid + _BESIDE + 1))
     return " ".join(marked.get(at, words[at]) for at in near if at < len(words))
 
 

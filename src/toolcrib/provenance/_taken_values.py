@@ -109,7 +109,8 @@ class TakenValues(Readings):
             return
         found = set[str]()
         for path, text, is_joined in texts_that_leave(arguments):
-            pieces = [each for each in self._private.within(text, receivers) if not (is_joined and each[0] in found)]
+            pieces = self._private.within(text, receivers)
+            pieces = [piece for piece in pieces if not (is_joined and piece[0] in found)]
             found.update(piece for piece, *_ in pieces)
             yield from self._asked_of_pieces(tool, path, pieces, receivers)
 
