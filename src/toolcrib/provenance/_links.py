@@ -46,7 +46,7 @@ _SET_APART: Final = re.compile(
     r"\\(?=[^\w\s])|[*`\x01]+|(?<![^\W_])_+|_+(?![^\W_])"
 )  # a mark of Markdown, and what escapes one
 _MARKS: Final = 8  # characters before a name that are looked at
-_BESIDE: Final = 8  # words beside one that is shown as another
+_BESIDE: Final = 4  # words beside one that is shown as another
 _LAYERS: Final = 3  # of encodings in one another
 
 

@@ -131,15 +131,16 @@ class TakenValues(Readings):
             else:
                 groups[by_source.get(number, -1)].append(piece)
         for group in groups:
-            marks, origins = list[str](), list[Origin]()
-            for text, number, readers in group:
-                origins.append(replace(self._sources[number].located(), kind="private"))
-                marks.append(origins[-1].mark(tool, path, text.lstrip(HIDDEN), receivers - readers))
-            mark = marks[0] if len(marks) == 1 else digest_of(sorted(marks))
+            others = receivers - frozenset.intersection(*(readers for *_, readers in group))
+            origin, shown = replace(self._sources[group[0][1]].located(), kind="private"), group[0][0].lstrip(HIDDEN)
+            mark = origin.mark(tool, path, shown, others)
+            if len(group) > 1:
+                numbers = dict.fromkeys(number for _, number, _ in group)
+                sources = [self._sources[number].located().source for number in numbers]
+                mark = digest_of([mark, sources, sorted(text for text, *_ in group)])
             words = sum(text[0] not in HIDDEN for text, *_ in group[1:])
-            shown = cut(group[0][0].lstrip(HIDDEN)) + (f" and {words} more" if words else "")
             if mark not in self._approved:
-                yield Question.of(path, shown, origins[0], mark)
+                yield Question.of(path, cut(shown) + (f" and {words} more" if words else ""), origin, mark)
 
     def _asked_of_private_names(
         self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]], others: Set[str], *, is_whole: bool
