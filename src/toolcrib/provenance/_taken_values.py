@@ -131,7 +131,7 @@ class TakenValues(Readings):
             else:
                 groups[by_source.get(number, -1)].append(piece)
         for group in groups:
-            others = receivers - frozenset.intersection(*(readers for *_, readers in group))
+            others = receivers - group[0][2].intersection(*(readers for *_, readers in group))
             origin, shown = replace(self._sources[group[0][1]].located(), kind="private"), group[0][0].lstrip(HIDDEN)
             mark = origin.mark(tool, path, shown, others)
             if len(group) > 1:
