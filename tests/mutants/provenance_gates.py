@@ -8,6 +8,7 @@ __all__ = ["PROVENANCE_GATES"]
 
 _PIPELINE = ("tests/pipeline/test_provenance.py",)
 _MEMORY = ("tests/provenance",)
+_LIMITS = ("tests/provenance/test_beyond_limits.py",)
 _BOUNDARIES = ("tests/provenance/test_boundaries.py", "tests/provenance/test_texts.py")
 _RECALLED = ("tests/rounds/test_recalled.py",)
 _RULES = ("tests/pipeline/test_policy_rules.py",)
@@ -466,7 +467,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a folder with a private text is known by its own name",
         "provenance/_writings.py",
-        'for part in (folder, folder.rpartition("/")[2])',
+        "for part in (folder, _FOLDER.split(folder)[-1])",
         "for part in (folder,)",
         ("tests/provenance/test_private_files.py",),
     ),
@@ -676,9 +677,37 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a result is looked up by keys, too",
         "provenance/_reading.py",
-        "        asked = islice(chain(leaves_of(arguments), keys), MOST_VALUES)\n",
-        "        asked = islice(leaves_of(arguments), MOST_VALUES)\n",
+        "        asked = islice(chain(leaves_of(arguments), keys), MOST_VALUES + 1)\n",
+        "        asked = islice(leaves_of(arguments), MOST_VALUES + 1)\n",
         _MEMORY,
+    ),
+    Gate(
+        "a look-up with more values than are looked at is not trusted",
+        "provenance/_reading.py",
+        "if (unknown or len(lookups) > MOST_VALUES) and not echoes:",
+        "if unknown and not echoes:",
+        _LIMITS,
+    ),
+    Gate(
+        "a long value is looked up by the words of one chunk",
+        "provenance/_texts.py",
+        "for word in words if word is words[0] or word.end() <= _LAP}",
+        "for word in words}",
+        _LIMITS,
+    ),
+    Gate(
+        "an approval of private pieces holds for those alone",
+        "provenance/_taken_values.py",
+        "            if len(group) > 1:\n",
+        "            if len(group) < 1:\n",
+        _LIMITS,
+    ),
+    Gate(
+        "a text in no field is as trusted as the least of the labels",
+        "tools/_labels.py",
+        "labels.of_text if is_in_none else label",
+        "label",
+        ("tests/provenance/test_labels.py",),
     ),
     Gate(
         "what a call that has not ended may take is asked about",

@@ -142,3 +142,11 @@ def test_what_is_in_an_untrusted_field_is_untrusted_whatever_its_name_is(
     labels: Any, value: Any, places: set[str]
 ) -> None:
     assert {place for place in trusted(labels, value) if "sender" in place} == places
+
+
+@pytest.mark.parametrize("value", ['[{"subject": "x"}]', "iban,subject\nCH93,x", ["x"], [("CH93", "x")]])
+def test_a_text_that_is_in_no_field_is_as_trusted_as_the_least_of_them(value: Any) -> None:
+    assert not trusted({"subject": "untrusted", "*": "trusted"}, value)
+    assert trusted({"subject": "trusted", "*": "trusted"}, value)
+    assert trusted({"[1]": "untrusted", "*": "trusted"}, ["x"]) == {"[0]"}
+    assert trusted({"[0]": "trusted", "subject": "untrusted", "*": "trusted"}, ["x", "y"]) == {"[0]"}

@@ -31,6 +31,17 @@ SHOWN: list[Callable[[str], str]] = [
     lambda value: f"{value[:3]}<!-- no -->{value[3:]}",
     lambda value: f"{value[:3]}=\r\n{value[3:]}",
     lambda value: f"&lt;{value.replace('@', '&commat;')}&gt;",
+    lambda value: f"_{value}_",
+    lambda value: f"<b>{value[:3]}</b>{value[3:]}",
+]
+PHRASES = [
+    "**{}** {} {}",
+    "{} <b>{}</b> {}",
+    "_{} {} {}_",
+    "{} {} `{}`",
+    "{} &nbsp; {} {}",
+    "<i>{} {} {}</i>",
+    "__{}__ {} {}",
 ]
 FIGURES: list[Callable[[int], str]] = [
     lambda number: f"EUR{number}",
@@ -39,6 +50,7 @@ FIGURES: list[Callable[[int], str]] = [
     lambda number: f"{number:,}".replace(",", "'"),
     lambda number: f"{number:,}".replace(",", " "),
     lambda number: f"{number:,}".replace(",", ".") + ",00",
+    lambda number: f"_{number}_",
 ]
 
 
@@ -63,6 +75,23 @@ def test_a_number_is_a_strangers_that_his_text_writes_in_groups_or_with_letters(
     number: int, write: Callable[[int], str]
 ) -> None:
     assert memory(f"It is {write(number)} !").origin(number).kind == "untrusted"
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(WORDS, WORDS, st.integers(1, 99), st.sampled_from(PHRASES))
+def test_words_are_a_strangers_some_of_which_his_text_shows_as_others(
+    first: str, last: str, number: int, phrase: str
+) -> None:
+    made = memory(f"It is {phrase.format(first, number, last)} !")
+
+    assert made.origin(f"{first} {number} {last}").kind == "untrusted"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("it is 42,7 kg", 42.7), ("_42_ of them", 42), ("see _May 5 2031_", "2031-05-05")]
+)
+def test_a_figure_is_a_strangers_that_has_a_comma_of_decimals_or_emphasis(text: str, value: float | str) -> None:
+    assert memory(text).origin(value).kind == "untrusted"
 
 
 def test_a_text_without_marks_is_shown_as_it_is() -> None:

@@ -7,8 +7,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 from weakref import WeakKeyDictionary, WeakSet
+
+from pydantic import AliasChoices
+from pydantic.fields import FieldInfo
 
 from toolcrib.calls import Ask, DecisionNote, Media, Rejected, lenient, revived
 from toolcrib.clock import WALL_CLOCK, time_of
@@ -142,6 +146,7 @@ class RunProvenance(FeatureState):
         """
         memory, labels = self.memory, self.labels_of(call)
         value, source = given.value, labels.source
+        handle = call.shown_arguments.get("handle") if call.received.origin == "model" else None
         kept_result = getattr(call.outcome, "kept", None)
         if kept_result is not None:
             memory.handles.add(kept_result.handle)
@@ -153,7 +158,7 @@ class RunProvenance(FeatureState):
             source = "untrusted"  # it may be a copy of anybody's words
         if source is None and labels.effect == "program":
             source = "untrusted" if memory.reads_others else None  # it may have made something else of what it read
-        elif source is None and _handle_of(call) not in (None, *memory.handles):
+        elif source is None and handle not in (None, *memory.handles):
             source = "untrusted"  # an earlier run has read it, and this one has not
             labels = replace(labels, readers=() if self._has_private(call) else None)
         if source is not None:
@@ -422,14 +427,22 @@ def _declared(tool: Tool[..., Any]) -> ToolLabels:
 
 
 def _marked(tool: Tool[..., Any], mark: type) -> frozenset[str]:
-    """Return the parameters with a mark."""
+    """Return the parameters with a mark, also by the names that a model gives them by."""
     try:
         fields = tool.spec.input_model.model_fields
     except SchemaError:  # a host may pass what has no schema
         return frozenset()
-    return frozenset(
-        name for name, field in fields.items() if any(item is mark or isinstance(item, mark) for item in field.metadata)
-    )
+    marked = [(name, field.validation_alias) for name, field in fields.items() if _has_mark(field, mark)]
+    names = chain(*((name, *(key.choices if isinstance(key, AliasChoices) else [key])) for name, key in marked))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def _has_mark(field: FieldInfo, mark: type) -> bool:
+    """Return whether a parameter has a mark; one that decides has it in whatever part of its type."""
+    parts: list[Any] = [*field.metadata, *([field.annotation] if mark is Decides else [])]
+    for part in parts:  # to which those of each type are added
+        parts += [*getattr(part, "__metadata__", ()), *get_args(part)]
+    return any(part is mark or isinstance(part, mark) for part in parts)
 
 
 def _fields(tool: Tool[..., Any]) -> frozenset[str]:
@@ -484,8 +497,3 @@ def _is_of_hook(outcome: Any) -> bool:
     """Return whether an outcome has the words of a hook, which may be anybody's, and is not a refusal of a policy."""
     is_rejected = isinstance(outcome, Rejected) and outcome.source == "hook"
     return is_rejected and not outcome.reason.startswith(_REFUSAL)
-
-
-def _handle_of(call: Call) -> Any:
-    """Return the kept result that a call reads; None for one that reads none."""
-    return call.shown_arguments.get("handle") if call.received.origin == "model" else None

@@ -70,9 +70,9 @@ _GROUPS: Final = re.compile(r"[+(]?(?<![\w.,])\w*\d\)?(?:[ -]\(?\d+(?:[.,]\d+)?(
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
 _DEBIT: Final = re.compile(r"\([\d.,]+\)")  # as accounts write a negative number
 _LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
-_JOINED: Final = re.compile(  # in groups, or beside the letters of a unit
+_JOINED: Final = re.compile(  # in groups, with a comma of decimals, or beside the letters of a unit
     r"(?<![\w.,])\d{1,3}(?:(?P<by>['\u2019 .])\d{3})(?:(?P=by)\d{3})*(?:,\d{1,2})?(?![\d'])"
-    r"|(?<![\d.,])\d{3,}(?:\.\d+)?(?!\d)"
+    r"|(?<![\d.,])\d+,\d{1,2}(?![\d,])|(?<![\d.,])\d{3,}(?:\.\d+)?(?!\d)"
 )
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
 _AROUND: Final = ":.!?"

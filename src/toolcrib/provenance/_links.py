@@ -35,16 +35,18 @@ _ATTRIBUTE: Final = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 _BREAKS: Final = str.maketrans("", "", "\t\r\n")
 """Characters that browsers leave out of a link: tabs and ends of lines."""
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")  # of JSON
-_IN_WORD: Final = re.compile(
-    r"(?<=\S)<(?:/?[a-zA-Z][^<>]{0,80}|!--[^<>]{0,80}--)>(?=\S)|=\r?\n"
-)  # a tag, or a soft break
+_TAG: Final = r"<(?:/?[a-zA-Z][^<>]{0,80}|!--[^<>]{0,80}--)>"
+_IN_WORD: Final = re.compile(rf"(?<=\S){_TAG}|{_TAG}(?=\S)|=\r?\n")  # a tag at a word, or a soft break
 _SEAM: Final = "\x01"
 _MARKED: Final = re.compile(  # what may stand in a word that a program, or a reader, takes for another one
     r"[&%*`\\\x01\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2024\u2060-\u206f"
-    r"\u3002\ufe00-\ufe0f\ufe52\ufeff\uff0e\uff61\U000e0000-\U000e0fff]"
+    r"\u3002\ufe00-\ufe0f\ufe52\ufeff\uff0e\uff61\U000e0000-\U000e0fff]|(?<![^\W_])_|_(?![^\W_])"
 )
-_SET_APART: Final = re.compile(r"\\(?=[^\w\s])|[*`\x01]+")  # a mark of Markdown, and what escapes one
+_SET_APART: Final = re.compile(
+    r"\\(?=[^\w\s])|[*`\x01]+|(?<![^\W_])_+|_+(?![^\W_])"
+)  # a mark of Markdown, and what escapes one
 _MARKS: Final = 8  # characters before a name that are looked at
+_BESIDE: Final = 4  # words beside one that is shown as another
 _LAYERS: Final = 3  # of encodings in one another
 
 
@@ -71,12 +73,21 @@ def without_escapes(text: str) -> str:
 
 
 def shown_words(text: str) -> str:
-    """Return the words of a text that are shown as other ones, as they are shown: without escapes, tags and marks."""
+    """Return the words of a text that are shown as other ones, as they are shown: without escapes, tags and marks.
+
+    Those beside them are with them, since a value may be several words.
+    """
     if "<" in text or "=\n" in text or "=\r" in text:
         text = _IN_WORD.sub(_SEAM, text)
-    words = [word for word in text.split() if _MARKED.search(word)] if _MARKED.search(text) else []
-    shown = (plain_text(_SET_APART.sub("", without_escapes(word))) for word in words)
-    return " ".join(new for word, new in zip(words, shown, strict=True) if new != word)
+    words = text.split() if _MARKED.search(text) else []
+    marked = {
+        at: plain_text(_SET_APART.sub("", without_escapes(words[at])))
+        for at in range(len(words))
+        if _MARKED.search(words[at])
+    }
+    changed = [at for at, word in marked.items() if word not in ("", words[at])]
+    near = dict.fromkeys(at for mid in changed for at in range(max(0, mid - _BESIDE), mid + _BESIDE + 1))
+    return " ".join(marked.get(at, words[at]) for at in near if at < len(words))
 
 
 def pieces_of(text: str) -> Iterator[str]:

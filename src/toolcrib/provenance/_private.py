@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Set
-from itertools import islice, pairwise, permutations
+from itertools import pairwise, permutations
 from typing import Final
 
 from toolcrib.provenance._kinds import dates_in, without_moments
@@ -14,7 +14,6 @@ from toolcrib.provenance._texts import flat, words_in
 
 _LEAST: Final = 4  # characters of a word that counts
 _MOST_PIECES: Final = 500_000  # of one run
-_MOST_FOUND: Final = 16  # in one text
 _DIGITS: Final = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
 _COMMENT: Final = re.compile(r"(?m)<!--.*?(-->|$)")  # one that nothing closes is looked at once
 _TAG: Final = re.compile(r"</?[a-z][^<>]{0,80}>")
@@ -65,8 +64,12 @@ _FILLERS: Final = frozenset(
         "your",
     ]
 )
+_PERSON: Final = re.compile(
+    r"[#@].*|.*@.*|[^\W\d_]+(?:[ -][^\W\d_]+)*", re.DOTALL
+)  # or a channel: no name of a file alone
 _FEW: Final = 4  # longer words of a value, any two of which are a piece
-_HIDDEN: Final = "+#=~@,"  # a piece that begins so is not the text of words
+HIDDEN: Final = "+#=~@,"
+"""The characters that a piece begins with that is not the text of words."""
 
 
 class PrivateValues:
@@ -110,7 +113,8 @@ class PrivateValues:
         """Keep the name or link of a file, which is found as a whole, what it is from, and who may read the file."""
         words = words_in(folded(name.rpartition("://")[2].split("?")[0]).replace("_", " "))
         mark = "=" if len(words) <= _MOST_SHORT else "+"
-        self.names.add(flat(name))
+        if _PERSON.fullmatch(name) is None:
+            self.names.add(flat(name))
         self._keep([mark + "".join(words)] if words else [], number, readers)
         self._has_short = self._has_short or mark == "="
 
@@ -133,6 +137,8 @@ class PrivateValues:
     def within(self, text: str, receivers: Set[str]) -> Iterator[tuple[str, int, frozenset[str]]]:
         """Yield the pieces that a text has and that may not be sent to receivers: what each is from, and its readers.
 
+        A piece that begins with one of the characters of `HIDDEN` is not the text of words.
+
         Args:
             text: The text.
             receivers: To whom it goes; everybody, where there are none.
@@ -148,12 +154,7 @@ class PrivateValues:
         pairs = (*_pairs(words), *turned, *_pairs(words, over=1), *_threes(text))
         found = (*words, *pairs, *numbers, *_characters(text), *self._looked_for(text))
         known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
-        sources: set[int] = set()
-        for piece in islice(known, _MOST_FOUND):
-            number, readers = self._pieces[piece]
-            if piece[0] not in _HIDDEN or number not in sources:  # of what is joined, one piece shows the value
-                yield piece.lstrip(_HIDDEN), number, readers
-            sources.add(number)
+        yield from ((piece, *self._pieces[piece]) for piece in known)
 
     def _is_kept_from(self, receivers: Set[str], piece: str) -> bool:
         _, readers = self._pieces.get(piece, (0, receivers))

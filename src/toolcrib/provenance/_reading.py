@@ -35,10 +35,12 @@ PROGRAM: Final = 1
 _log = logging.getLogger("toolcrib.provenance")
 _WORDS: Final = 200  # characters of what the user wrote that a question repeats
 _LONGEST_VALUE: Final = 200  # characters of what names a record
-_MOST_NAMED: Final = 8  # of what was read, in a question
+_MOST_NAMED: Final = 1_000  # objects with a value
 _MOST_WRITTEN: Final = 100  # addresses, links and numbers in one argument
 _SHORTEST: Final = 2  # letters of words such as "to", which name nothing
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
+_OF_PARTS: Final = re.compile(r"[<(\[{=:\d]|\w[@./]\w")
+_FOLDER: Final = re.compile(r"[/\\]")
 _VALUES: Final = re.compile(r"[<>()\[\]{}=:,;|\n\"']+|[^\s<>()=:,;|\"']*(?:\d|\w[@./]\w)[^\s<>()=:,;|\"']*")
 """The text between the names of a text that has values as well."""
 _LONE_MARK: Final = re.compile(
@@ -169,10 +171,10 @@ class Readings(Origins):
         self._begin()
         labels = _labels_of(source, tool, arguments, result)
         keys = ((path, key) for path, key in keys_of(arguments) if fields is not None and key not in fields)
-        asked = islice(chain(leaves_of(arguments), keys), MOST_VALUES)
+        asked = islice(chain(leaves_of(arguments), keys), MOST_VALUES + 1)
         lookups = [(value, self._least_trusted(value)) for _, value in asked]
         unknown = [flat(str(value)) for value, origin in lookups if origin.kind in ASKED]
-        if unknown and not echoes:
+        if (unknown or len(lookups) > MOST_VALUES) and not echoes:
             labels = "untrusted"
         written = {word for text in unknown for word in words_in(text)}  # which an effect may say again
         echoed = {key_of(value) for value, origin in lookups if echoes and origin.kind not in ASKED}
@@ -323,7 +325,7 @@ class Readings(Origins):
                 chosen.append(text)
             known.append(text)
             names += self._names_in(text, is_unknown=is_unknown) if isinstance(value, str) else ()
-        private = tuple(self._private_in(values))
+        private = tuple(dict.fromkeys(self._private_in(values)))
         earlier = dict.fromkeys(bound for text in (*known, *names) for bound in self._writings.named_in(text))
         binding = Binding(
             *(origin.tool, origin.call_id),
@@ -340,13 +342,16 @@ class Readings(Origins):
             )
             numbers = {name for path, value in values for name in numbers_named(origin.tool, path, value)}
             self._writings.bind_places(binding, known, numbers)
-        digests = {digest_of(self._sources[at].located().source): readers for at, readers in private}
+        digests = dict[str, frozenset[str]]()
+        for at, readers in private:
+            digest = digest_of(self._sources[at].located().source)
+            digests[digest] = readers & digests.get(digest, readers)
         self._writings.add_private(origin.tool, digests)
 
     def _unknown_links_in(self, text: str) -> Iterator[str]:
-        """Yield the links and addresses in a text that are a stranger's or unknown."""
-        for link in islice(dict.fromkeys(links_in(text)), _MOST_WRITTEN):
-            if any(origin.kind in ASKED for origin in self.cover(link)):
+        """Yield the links and addresses in a text that are a stranger's or unknown; of many, those behind may be."""
+        for number, link in enumerate(dict.fromkeys(links_in(text))):
+            if number >= _MOST_WRITTEN or any(origin.kind in ASKED for origin in self.cover(link)):
                 yield link
 
     def _private_in(self, values: Sequence[tuple[str, Any]]) -> Iterator[tuple[int, frozenset[str]]]:
@@ -357,8 +362,8 @@ class Readings(Origins):
 
     def _names_in(self, text: str, *, is_unknown: bool) -> Iterator[str]:
         """Yield the known names in a value, that of a file without its folder, and other names of the same object."""
-        is_made_of_parts = is_unknown and _NAMING.search(text) is not None
-        for part in [*(_VALUES.split(text) if is_made_of_parts else [text]), text.rstrip("/").rpartition("/")[2]]:
+        is_made_of_parts = is_unknown and _OF_PARTS.search(text) is not None
+        for part in [*(_VALUES.split(text) if is_made_of_parts else [text]), _FOLDER.split(text.rstrip("/\\"))[-1]]:
             if not is_name(part) or self._least_trusted(part).kind in ASKED:
                 continue
             yield part

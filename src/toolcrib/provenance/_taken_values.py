@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from toolcrib.provenance._kinds import number_of
 from toolcrib.provenance._pieces import key_of, value_of
-from toolcrib.provenance._question import Origin, OriginKind, Question, argument_of, cut
+from toolcrib.provenance._private import HIDDEN
+from toolcrib.provenance._question import Origin, OriginKind, Question, argument_of, cut, digest_of
 from toolcrib.provenance._reading import Readings, is_name
 from toolcrib.provenance._records import is_named_alike, is_number_of_object, numbers_named, things_of
 from toolcrib.provenance._texts import flat
@@ -18,8 +19,9 @@ from toolcrib.provenance._values import MOST_VALUES, has_words, leaves_of, texts
 from toolcrib.provenance._writings import GIVING, Binding
 from toolcrib.tools import INSIDE, Effect
 
-_MOST_NAMED: Final = 8  # objects with a value
+_MOST_NAMED: Final = 1_000  # objects with a value
 _MOST_UNDER_WAY: Final = 1_000  # calls
+_MOST_PIECES: Final = 16  # of private values in one text that are named one by one
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
 _FILE: Final = re.compile(
     r"[^@*?\[\]{},;|\n]*\w\.(?!(?:zip|tar|t?gz|tbz|bz2|xz|zst|7z|rar|ics|vcf|mbox)$)[a-z][a-z0-9]{0,4}", re.IGNORECASE
@@ -77,8 +79,9 @@ class TakenValues(Readings):
             call, about = (piece.reading.tool, piece.reading.call_id), things_of(piece.reading.tool)
             if call in made_by and is_named_alike(path, piece):
                 found.append(made_by[call])
-            if places[0] >= self._writings.first and self._pointer_to(at) is None:
-                found += (bound for bound in made_by.values() if not about.isdisjoint(things_of(bound.tool)))
+            alike = [bound for bound in made_by.values() if not about.isdisjoint(things_of(bound.tool))]
+            if alike and places[0] >= self._writings.first and self._pointer_to(at) is None:
+                found += alike
         return found
 
     def _texts_of_object(self, value: str) -> Iterator[str]:
@@ -97,6 +100,8 @@ class TakenValues(Readings):
             deciding: The values, with their paths.
             others: Further receivers, flat.
         """
+        if not (self._private or self._private.is_full):
+            return
         receivers = {flat(str(value)) for _, value in deciding if has_words(value)}.union(others) - self._private.names
         if self._private.is_full and not _may_read(receivers, self._private.readers or frozenset()):
             yield Question("", "", f"`{tool}` may be given private values: more were read than are kept", "private")
@@ -104,11 +109,38 @@ class TakenValues(Readings):
             return
         found = set[str]()
         for path, text, is_joined in texts_that_leave(arguments):
-            for piece, number, readers in self._private.within(text, receivers):
-                if not (is_joined and piece in found):
-                    origin = replace(self._sources[number].located(), kind="private")
-                    yield from self._asked_unless_approved(tool, path, piece, origin, receivers - readers)
-                found.add(piece)
+            pieces = self._private.within(text, receivers)
+            pieces = [piece for piece in pieces if not (is_joined and piece[0] in found)]
+            found.update(piece for piece, *_ in pieces)
+            yield from self._asked_of_pieces(tool, path, pieces, receivers)
+
+    def _asked_of_pieces(
+        self, tool: str, path: str, pieces: Sequence[tuple[str, int, frozenset[str]]], receivers: Set[str]
+    ) -> Iterator[Question]:
+        """Yield questions about the private pieces of a text: about the first ones, each with others behind it.
+
+        Of the pieces of a value that are not the text of words, one is named. An approval holds for all in a question.
+        """
+        groups, by_source = list[list[tuple[str, int, frozenset[str]]]](), dict[int, int]()
+        for piece in pieces:
+            text, number, _ = piece
+            most = _MOST_PIECES if number in by_source else 2 * _MOST_PIECES
+            if len(groups) < most and (text[0] not in HIDDEN or number not in by_source):
+                by_source[number] = len(groups)
+                groups.append([piece])
+            else:
+                groups[by_source.get(number, -1)].append(piece)
+        for group in groups:
+            others = receivers - group[0][2].intersection(*(readers for *_, readers in group))
+            origin, shown = replace(self._sources[group[0][1]].located(), kind="private"), group[0][0].lstrip(HIDDEN)
+            mark = origin.mark(tool, path, shown, others)
+            if len(group) > 1:
+                numbers = dict.fromkeys(number for _, number, _ in group)
+                sources = [self._sources[number].located().source for number in numbers]
+                mark = digest_of([mark, sources, sorted(text for text, *_ in group)])
+            words = sum(text[0] not in HIDDEN for text, *_ in group[1:])
+            if mark not in self._approved:
+                yield Question.of(path, cut(shown) + (f" and {words} more" if words else ""), origin, mark)
 
     def _asked_of_private_names(
         self, tool: str, effect: Effect, deciding: Sequence[tuple[str, Any]], others: Set[str], *, is_whole: bool

@@ -23,6 +23,7 @@ _TRIES_OF_OTHERS: Final = 200  # the same in texts of others, where a value that
 _FAR_MORE: Final = 16  # times as many: then each is looked up
 _NOWHERE: Final[Sequence[int]] = ()
 _WORD: Final = re.compile(r"\w+")
+_TERM: Final = re.compile(r"[^\W_]+")  # what is looked up: `_` is in names, and around what is emphasised
 _GAP: Final = re.compile(r"[ -]")
 _SHORTEST_GROUPED: Final = 10  # characters; shorter ones stand side by side by chance
 _LONGEST_GROUPED: Final = 64
@@ -184,7 +185,7 @@ class TextIndex:
         for start in range(0, len(plain), _CHUNK):
             chunk = len(self._chunks)
             self._chunks.append((at, start))
-            for word in set(_WORD.findall(plain, start, start + _CHUNK + _LAP)):
+            for word in {word[:_LAP] for word in _TERM.findall(plain, start, start + _CHUNK + _LAP)}:
                 self._places.setdefault(word, []).append(chunk)
         for host in hosts_in(plain, is_loose=self._is_loose):
             self.hosts.setdefault(host, number)
@@ -234,7 +235,7 @@ class TextIndex:
 
     def has_cased(self, value: str) -> bool:
         """Return whether a text that has a value has it with these capitals."""
-        word = next(iter(_WORD.findall(flat(value))), "")
+        word = next(iter(_TERM.findall(flat(value))), "")[:_LAP]
         chunks = self._places.get(word, _NOWHERE)[:_TRIES]
         return any(value in self._texts[self._chunks[chunk][0]][2] for chunk in chunks)
 
@@ -303,7 +304,7 @@ class TextIndex:
 
     def places(self, value: str) -> Iterator[tuple[int, int]]:
         """Yield the source of each text with a value, and the line of the value; of many texts the first."""
-        chunks = self._chunks_with(set(_WORD.findall(value)))
+        chunks = self._chunks_with(_terms_of(value))
         tries, last = _TRIES_OF_OTHERS if self._is_loose else _TRIES, -1
         for chunk in chunks[:tries]:
             at, start = self._chunks[chunk]
@@ -317,6 +318,14 @@ class TextIndex:
                 yield self._compounds[value], 0
             if len(chunks) > tries and _COMPOUND.fullmatch(value) is None:
                 yield self._texts[self._chunks[chunks[tries]][0]][3], 0  # it may be there
+
+
+def _terms_of(value: str) -> set[str]:
+    """Return the words by which a value is looked up: the first, and those that are in one chunk with it."""
+    if len(value) <= _LAP:
+        return set(_TERM.findall(value))
+    words = list(_TERM.finditer(value))
+    return {word[0][:_LAP] for word in words if word is words[0] or word.end() <= _LAP}
 
 
 def _is_wish(plain: str, at: int, verb: re.Pattern[str] | None) -> bool:

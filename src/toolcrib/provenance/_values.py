@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from toolcrib.provenance._question import path_of
-from toolcrib.provenance._texts import flat, words_in
+from toolcrib.provenance._texts import flat
 
+_WORD: Final = re.compile(r"\w")
 MOST_VALUES: Final = 2_000
 """The values of one call that are looked up."""
 
@@ -59,7 +61,7 @@ def texts_that_leave(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, b
 
 def has_words(value: Any) -> bool:
     if isinstance(value, str):
-        return bool(words_in(flat(value)))
+        return _WORD.search(value if value.isascii() else flat(value)) is not None
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

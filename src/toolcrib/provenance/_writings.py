@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate, islice, takewhile
 from math import inf
 from typing import Final
 
@@ -30,7 +30,8 @@ _LONG: Final = 2_000  # characters of a text of which all stands beside a name
 _MOST_PARTS: Final = 500_000  # of words, that are kept
 _MOST_MARKS: Final = 100  # of one name
 _MOST_SHOWN: Final = 8  # unknown values, of one name
-_MOST_FOLDERS: Final = 16  # of one path
+_FOLDER: Final = re.compile(r"[/\\]")
+_MOST_FOLDERS: Final = 200  # of one path
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +59,7 @@ class Binding:
     private: tuple[tuple[int, frozenset[str]], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.unknown or self.stated or self.chosen or self.private)
+        return bool(self.unknown or self.stated or self.links or self.chosen or self.private)
 
     def with_earlier(self, earlier: Iterable[Binding]) -> Binding:
         """Return the binding with what earlier calls gave the same names to."""
@@ -70,7 +71,7 @@ class Binding:
             stated=_few(frozenset[str]().union(*(binding.stated for binding in bindings))),
             links=_last(link for binding in bindings for link in binding.links),
             chosen=_last(value for binding in bindings for value in binding.chosen),
-            private=tuple(dict.fromkeys(piece for binding in bindings for piece in binding.private))[-_MOST_MARKS:],
+            private=_some(tuple(dict.fromkeys(piece for binding in bindings for piece in binding.private))),
         )
 
     def values_for(self, effect: Effect, approved: Set[str]) -> tuple[str, ...]:
@@ -165,8 +166,8 @@ class Writings:
             self._names[number] = binding.with_earlier(self.numbered([number]))
         inside = Binding(binding.tool, binding.call_id, links=binding.links, private=binding.private)
         for path in paths if inside.links or inside.private else ():
-            folders = [path[:at] for at, char in enumerate(path) if char == "/"][:_MOST_FOLDERS]
-            for name in dict.fromkeys(part for folder in folders for part in (folder, folder.rpartition("/")[2])):
+            folders = [path[: found.start()] for found in islice(_FOLDER.finditer(path), _MOST_FOLDERS)]
+            for name in dict.fromkeys(part for folder in folders for part in (folder, _FOLDER.split(folder)[-1])):
                 words = _words_in(name)
                 if words:
                     self._lengths.add(len(words))
@@ -285,6 +286,14 @@ def _last(values: Iterable[str]) -> tuple[str, ...]:
 
 def _few(marks: frozenset[str]) -> frozenset[str]:
     return marks if len(marks) <= _MOST_MARKS else frozenset([digest_of(sorted(marks))])
+
+
+def _some(private: Sequence[tuple[int, frozenset[str]]]) -> tuple[tuple[int, frozenset[str]], ...]:
+    """Return private values; of many the last ones, of which the first may be read by those who may read all before."""
+    if len(private) <= _MOST_MARKS:
+        return tuple(private)
+    earlier, last = private[: 1 - _MOST_MARKS], private[1 - _MOST_MARKS :]
+    return (earlier[-1][0], earlier[-1][1].intersection(*(readers for _, readers in earlier))), *last
 
 
 def letters_of(text: str) -> str:

@@ -35,7 +35,8 @@ Labels: TypeAlias = Trust | Mapping[str, Trust]
 """The trust of a whole result, or of its fields by name; `"*"` is for the other fields, which are untrusted without it.
 
 A field is named by itself (`"subject"`), with those that it is in (`"items.subject"`), or as one of a list
-(`"items[2].subject"`); the closest name counts.
+(`"items[2].subject"`); the closest name counts. A text that is in no object may be all of them: it is as trusted as the
+least of them.
 """
 
 Source: TypeAlias = Labels | Callable[[Mapping[str, Any], Any], Labels]
@@ -48,6 +49,7 @@ _WORD: Final = (
     r"[#@]?(?:[^\W\d_]&[^\W\d_]|[^\W_][\w'\u2019-]*(?:\.\d+)?)\.?"  # "R&D", "v2.0", "#help", "Jean-Luc", "Dr."
 )
 _NAME: Final = rf"{_WORD}(?: {_WORD}){{0,{_NAME_WORDS - 1}}}"
+_LEAST_FIRST: Final[Sequence[Trust]] = ("untrusted", "name", "trusted")
 _TRUSTS: Final = frozenset(get_args(Trust))
 
 
@@ -183,6 +185,8 @@ class _Labels:
         self._rest = _Label(labels.get("*", "untrusted"))
         untrusted = (name for name, trust in labels.items() if trust == "untrusted" and name != "*" and "[" not in name)
         self.untrusted = frozenset(name.rpartition(".")[2] for name in untrusted)
+        trusts = [trust for name, trust in labels.items() if "[" not in name]
+        self.of_text = _Label(min([self._rest.trust, *trusts], key=_LEAST_FIRST.index))
 
     def lacks(self, fields: Mapping[str, Any], missing: frozenset[str]) -> bool:
         """Return whether an untrusted field may be missing in an object, and in what it is in and what is in it."""
@@ -251,7 +255,8 @@ def _leaves(value: Any, place: Place, labels: _Labels) -> Iterator[tuple[Place, 
                     (Place(place, number), below, fields, labels.of_item(below, label), missing, items[number])
                 )
         elif part_value is not None and not isinstance(part_value, bool):
-            yield place, part_value, label, False
+            is_in_none = fields is None and not label.is_named  # a text that is in no field may have those of all
+            yield place, part_value, labels.of_text if is_in_none else label, False
 
 
 def _judged(leaf: Any, trust: Trust) -> Trust:
