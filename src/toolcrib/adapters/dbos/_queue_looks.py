@@ -1,4 +1,4 @@
-"""Looks of a worker at its queues: when each was last asked for work, which are not asked any more, what a look costs."""
+"""Looks of a worker at its queues: when each was last asked for work, and which are not asked any more."""
 
 from __future__ import annotations
 
