@@ -44,7 +44,7 @@ class QueueLooks:
             self.note(name)
             return found
 
-        def taken(queue: Any, *options: Any, **named: Any) -> Any:
+        def take_waiting(queue: Any, *options: Any, **named: Any) -> Any:
             waits = sa.select(table.status).where(table.queue_name == queue.name, table.status == "ENQUEUED").limit(1)
             with reader.engine.connect() as connection:
                 if connection.execute(waits).first() is None:
@@ -53,7 +53,7 @@ class QueueLooks:
 
         database.get_queue = noted
         if is_server:
-            database.start_queued_workflows = taken
+            database.start_queued_workflows = take_waiting
 
     def note(self, name: str) -> None:
         """Record that a queue was looked at."""
