@@ -1231,6 +1231,72 @@ def test_a_program_is_shown_with_every_request_that_it_waits_for(path: Path, vis
         expect(dialog).to_contain_text("A2")
 
 
+async def _suspended(path: Path, count: int) -> None:
+    """Run so many turns until each of them has asked a person."""
+
+    @tool(register=False, requires_approval=True)
+    async def refund(order: str) -> str:
+        """Pay money back."""
+        return order
+
+    name = f"desk_{uuid4().hex[:8]}"
+    queue, asked = Queue(name, polling=0.02), SqliteApprovalStore(path)
+    async with Client(path) as client:
+        agent = DurableAgent(Agent(name, "Pays.", [refund]), queue, client=client)
+        with client.engine.begin() as connection:  # one commit for all of them
+            for number in range(count):
+                turn = Turn(refund, kwargs={"order": f"A-{number:03}"})
+                await agent.put(turn, attributes={"customer": f"c{number:03}"}, connection=connection)
+    async with Engine(path, worker_id="w1", queues=[queue]):
+        while len(await asked.list(pending=True)) < count:  # noqa: ASYNC110 -- the engine asks
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.systems  # it runs a thousand turns
+@pytest.mark.timeout(600)
+def test_a_thousand_turns_that_wait_for_a_person_are_found_answered_and_cancelled(
+    path: Path, visit: Callable[..., Page]
+) -> None:
+    _elsewhere(_suspended(path, 1_000))
+    client, store = Client(path), SqliteApprovalStore(path)
+    app = console_app(sqlite_events(path), store, ConsoleOptions(), WorkOperator(client))
+    with closing(client), serve_app(app) as port:
+        page = visit(f"http://127.0.0.1:{port}/#/work?state=suspended")
+        view = page.get_by_role("region", name="Durable work")
+        expect(view.get_by_text(re.compile(r"^All 1\W000$"))).to_be_visible()
+        rows, seen = view.locator("p.one-line"), set[str]()
+        for number in range(20):
+            if number:
+                first = rows.first.inner_text()
+                view.get_by_role("button", name="Older").click()
+                expect(rows.first).not_to_have_text(first)
+            expect(rows).to_have_count(50)
+            seen |= set(rows.all_inner_texts())
+        expect(view.get_by_role("button", name="Older")).to_have_count(0)
+        assert seen == {f"order='A-{number:03}'" for number in range(1_000)}
+
+        search = view.get_by_label("Search ids, names, principals, keys")
+        search.fill("customer=c123")
+        expect(view.get_by_text("All 1", exact=True)).to_be_visible()
+        view.get_by_role("button", name="Answer…").click()
+        card = page.get_by_role("dialog", name="Request")
+        card.get_by_role("button", name="Approve", exact=True).click()
+        expect(card).to_contain_text("Approved by Ann (console)")
+        page.keyboard.press("Escape")
+
+        search.fill("customer=c99")
+        view.get_by_label("All 10", exact=True).click()
+        expect(view).to_contain_text("10 chosen")
+        view.locator(".bulk").get_by_role("button", name="Cancel").press("Enter")
+        page.get_by_role("dialog", name="Cancel").get_by_role("button", name="Cancel").press("Enter")
+        expect(page.get_by_text("10 done")).to_be_visible()
+        search.fill("")
+        expect(view.get_by_text("All 990", exact=True)).to_be_visible()
+
+    pending = {entry.request.arguments["order"] for entry in _elsewhere(store.list(pending=True))}
+    assert pending == {f"A-{number:03}" for number in range(990) if number != 123}
+
+
 class Paid(TypedDict):
     cents: int
     book: str

@@ -175,6 +175,13 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
         _OF_CANCELLING,
     ),
     Gate(
+        "work is held where its request is kept in another database",
+        "adapters/dbos/_workflow.py",
+        "            if write:\n                self._check()\n",
+        "",
+        _OF_CANCELLING,
+    ),
+    Gate(
         "a turn goes on when its earlier call has been stopped",
         "adapters/dbos/_host.py",
         "        await self._engine.executions.stop_earlier(self._work_id)\n",

@@ -134,11 +134,12 @@ class SqlApprovalStore(LedgerStore):
         """Return the store of the suspended calls whose requests are here."""
         return SqlSuspendedCalls(self._tables)
 
-    def over(self, tables: Tables) -> Self:
-        """Return a view of this store with other transactions on its tables, such as those in which work is held."""
+    def over(self, tables: Callable[[Tables], Tables]) -> Self:
+        """Return a view of this store with the tables that are made of its own: others, or checked ones."""
         view = copy(self)
         vars(view).update(_executing=self._executing, _heartbeat=self._heartbeat)  # one for both, made here or before
-        view._tables, view._transaction = tables, tables.transaction
+        view._tables = tables(self._tables)
+        view._transaction = view._tables.transaction
         return view
 
     async def _run(self, work: Callable[[Ledger], T], *, write: bool) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from toolcrib.adapters.dbos import (
     resume_work,
 )
 from toolcrib.adapters.dbos._continuation import cancel_turn
-from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest, RunNormally
 from toolcrib.code import Toolkit
 from toolcrib.errors import ApprovalError, EngineError
@@ -213,6 +214,40 @@ async def test_what_work_asked_before_it_was_cancelled_cannot_be_answered(databa
 
         assert await store.list(pending=True) == ()
         assert state == "cancelled"
+
+
+class _LateStore(SqliteApprovalStore):
+    """A store, in a file of its own, that keeps a request when it may."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked, self.may_keep, self.tried = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def put(self, request: ApprovalRequest) -> None:
+        self.asked.set()
+        await asyncio.shield(self._put_late(request))
+
+    async def _put_late(self, request: ApprovalRequest) -> None:
+        await self.may_keep.wait()
+        try:
+            await super().put(request)
+        finally:
+            self.tried.set()
+
+
+@pytest.mark.parametrize("kind", ["turn", "program"])
+async def test_what_work_asks_in_another_database_after_it_was_cancelled_is_not_kept(
+    database: str, tmp_path: Path, kind: str
+) -> None:
+    store, work = _LateStore(tmp_path / "approvals.db"), Work(kind, Step(pay, cents=3))
+    async with engine_of(database, work.worker, approvals=store) as engine:
+        work_id = await work.put()
+        await store.asked.wait()
+        await asyncio.to_thread(cancel_work, engine.client, work_id)
+        store.may_keep.set()
+        await store.tried.wait()
+
+        assert await store.list(pending=True) == ()
 
 
 async def test_what_a_program_of_a_named_run_asked_before_it_was_cancelled_cannot_be_answered(file: str) -> None:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
-from tests.adapters.dbos.durable import QUICK, count, durable, engine_of
+from tests.adapters.dbos.durable import QUICK, count, durable, engine_of, looked_at
 from tests.adapters.dbos.test_health import got
 from tests.adapters.dbos.test_recovery import Shop
 from tests.networks import Network, network_to
@@ -195,6 +195,20 @@ async def test_a_worker_that_cannot_look_at_its_queue_is_not_ready(
 
     assert answer[0] == 503
     assert health == (200, "ok\n")
+
+
+async def test_a_look_at_an_empty_queue_begins_no_transaction_to_take_work(url: str) -> None:
+    sent, agent = list[str](), durable(count)
+    async with engine_of(url, agent) as engine:
+        event.listen(engine.client.engine, "before_cursor_execute", lambda *given: sent.append(given[2]))
+        await looked_at(engine, agent.queue)
+        idle = list(sent)
+        outcome = await (await agent.put(Turn(count))).outcome()
+
+    assert isinstance(outcome, Completed)
+    assert any("workflow_status.queue_name = " in statement for statement in idle)
+    assert not any("FOR SHARE" in statement for statement in idle)  # which takes work
+    assert any("FOR SHARE" in statement for statement in sent)
 
 
 async def test_a_worker_ends_when_it_is_told_to_though_the_network_swallows_what_it_sends(

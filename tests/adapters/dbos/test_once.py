@@ -79,7 +79,7 @@ async def test_an_execution_that_is_handed_over_right_behind_its_fence_writes_no
         async def fence() -> None:
             await asyncio.to_thread(hand_back, client, "w1", ["work"])  # once the fence has said that it may begin
 
-        held_store = store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
+        held_store = store.over(lambda _: HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
         work = WorkStore(store, None, fence=fence, held_store=held_store)
         with pytest.raises(DBOSWorkflowConflictIDError):
             await {"put": work.put, "take": work.take, "begin": partial(work.begin, grant=grant)}[verb](request)
@@ -123,7 +123,9 @@ async def test_what_an_execution_has_begun_while_it_holds_its_work_is_ended_by_i
         store, grant = client.approvals, request.grant("ann")
         assert isinstance(store, SqlApprovalStore)
         work = WorkStore(
-            store, None, held_store=store.over(HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock))
+            store,
+            None,
+            held_store=store.over(lambda _: HeldTables(client, "work", "mine", POSTGRES_APPROVAL_TABLES.lock)),
         )
 
         await work.put(request)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, Final
+
+import sqlalchemy as sa
 
 from toolcrib.adapters.dbos._placement import Queue
 from toolcrib.clock import SYSTEM_CLOCK, Clock
@@ -26,17 +29,31 @@ class QueueLooks:
     def follow(self, database: Any) -> None:
         """Record when DBOS looks at a queue, which it does by reading its limits before it takes work from it.
 
+        On a server a look at an empty queue is two statements, each in no transaction.
+
         Args:
             database: The system database of DBOS.
         """
-        read = database.get_queue
+        reader, take, table = copy(database), database.start_queued_workflows, database.tables.workflow_status.c
+        is_server = database.engine.dialect.name == "postgresql"
+        if is_server:  # SQLite would leave its connections in another mode
+            reader.engine = database.engine.execution_options(isolation_level="AUTOCOMMIT")
 
         def noted(name: str) -> Any:
-            found = read(name)
+            found = reader.get_queue(name)
             self.note(name)
             return found
 
+        def take_waiting(queue: Any, *options: Any, **named: Any) -> Any:
+            waits = sa.select(table.status).where(table.queue_name == queue.name, table.status == "ENQUEUED").limit(1)
+            with reader.engine.connect() as connection:
+                if connection.execute(waits).first() is None:
+                    return [], None
+            return take(queue, *options, **named)
+
         database.get_queue = noted
+        if is_server:
+            database.start_queued_workflows = take_waiting
 
     def note(self, name: str) -> None:
         """Record that a queue was looked at."""

@@ -23,7 +23,7 @@ from toolcrib.approvals import (
     SqlApprovalStore,
     SqliteApprovalStore,
 )
-from toolcrib.database import Execute, is_outage, statements, take_lock
+from toolcrib.database import Execute, Tables, is_outage, statements, take_lock
 from toolcrib.durable import AnswerStore, UnknownHereError, newer_version, outlast
 from toolcrib.errors import NewerForm, register_signal, signal_of_newer_form
 
@@ -147,19 +147,51 @@ class HeldTables:
         """Return at once: the client closes its connections."""
 
 
+class CheckedTables:
+    """Tables of another database, each write to which is taken back where the workflow is no longer held at its end.
+
+    Args:
+        tables: The tables.
+        check: Raises DBOSWorkflowConflictIDError where another execution holds the workflow.
+    """
+
+    def __init__(self, tables: Tables, check: Callable[[], None]) -> None:
+        self._tables, self._check, self.error = tables, check, tables.error
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Generator[Execute]:
+        """Begin a transaction; raises DBOSWorkflowConflictIDError at the end of one that writes."""
+        with self._tables.transaction(write=write) as execute:
+            yield execute
+            if write:
+                self._check()
+
+    def close(self) -> None:
+        """Return at once: the store closes its connections."""
+
+
 def held_approvals(client: Client, approvals: AnswerStore) -> AnswerStore:
     """Return the view of a store into which the execution that calls this writes as long as it holds its workflow.
 
-    A hand-over comes before such a transaction or after it. A store of another database is returned as it is.
+    A hand-over comes before such a transaction or after it. In a store of another database it may come right before
+    its end, and one that is not in a database is returned as it is.
     """
+    if not isinstance(approvals, SqlApprovalStore):
+        return approvals
     here, work_id = client.database.path, str(DBOS.workflow_id)
+    owner = current_owner_xid(work_id)
     if isinstance(approvals, SqliteApprovalStore):
         is_here = here is not None and approvals.path.resolve() == here.resolve()
     else:
         is_here = isinstance(approvals, PostgresApprovalStore) and approvals.database == client.database
-    if not is_here or not isinstance(approvals, SqlApprovalStore):
-        return approvals
-    return approvals.over(HeldTables(client, work_id, current_owner_xid(work_id), POSTGRES_APPROVAL_TABLES.lock))
+    if is_here:
+        return approvals.over(lambda _: HeldTables(client, work_id, owner, POSTGRES_APPROVAL_TABLES.lock))
+    return approvals.over(partial(CheckedTables, check=partial(_check_held, client, work_id, owner)))
+
+
+def _check_held(client: Client, work_id: str, owner: str | None) -> None:
+    with holding(client, work_id, owner):
+        pass
 
 
 async def require_held(client: Client) -> None:
@@ -169,12 +201,7 @@ async def require_held(client: Client) -> None:
         DBOSWorkflowConflictIDError: As `holding` raises it.
     """
     work_id = str(DBOS.workflow_id)
-    owner = current_owner_xid(work_id)
-
-    def ask() -> None:
-        with holding(client, work_id, owner):
-            pass
-
+    ask = partial(_check_held, client, work_id, current_owner_xid(work_id))
     await outlast(lambda: asyncio.to_thread(ask))
 
 
