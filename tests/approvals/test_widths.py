@@ -66,6 +66,7 @@ async def happen(shop: Shop, steps: Sequence[Any]) -> None:
                 pass
 
 
+@pytest.mark.systems  # a long search
 @settings(max_examples=examples(300), deadline=None)
 @given(
     steps=st.tuples(CALL, ANSWER, AGAIN).flatmap(

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -203,5 +204,5 @@ class Asked(RuleBasedStateMachine):
                 self.sent.remove((address, name))
 
 
-TestAsked = Asked.TestCase
+TestAsked = pytest.mark.systems(Asked.TestCase)  # a long search
 TestAsked.settings = settings(max_examples=examples(400), stateful_step_count=30, deadline=None)

@@ -30,6 +30,7 @@ def is_named(misfit: Misfit, made: Mapping[str, Any]) -> bool:
     return f'"{misfit.place[-1]}"' in words
 
 
+@pytest.mark.systems  # a long search
 @pytest.mark.parametrize("provider", ["openai", "mistral", "anthropic"])
 def test_no_null_of_strict_mode_is_left_that_the_tool_refuses(provider: WireFormat) -> None:
     tried = 0

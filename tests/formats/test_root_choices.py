@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from tests.effort import examples
@@ -26,6 +27,7 @@ def is_of_one_choice(parameters: Mapping[str, Any], value: Mapping[str, Any]) ->
     return any(known <= has and Draft202012Validator(option).is_valid(value) for option, has in pairs)
 
 
+@pytest.mark.systems  # a long search
 def test_what_a_choice_at_the_root_takes_can_be_said() -> None:
     for seed in SEEDS:
         tool = tool_of(root_choice(seed))
@@ -37,6 +39,7 @@ def test_what_a_choice_at_the_root_takes_can_be_said() -> None:
                 assert checker.misfits(value) == [], (seed, value, made)
 
 
+@pytest.mark.systems  # a long search
 def test_what_a_choice_at_the_root_refuses_is_said() -> None:
     for seed in SEEDS:
         tool = tool_of(root_choice(seed))

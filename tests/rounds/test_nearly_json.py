@@ -68,6 +68,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.systems  # a long search
 @given(st.dictionaries(st.text("abc'\"", min_size=1), VALUES, min_size=1), st.data())
 def test_python_s_own_writing_is_read_and_its_beginning_never(value: dict[str, Any], data: st.DataObject) -> None:
     text = repr(value)

@@ -198,6 +198,7 @@ _VALUES = st.one_of(
 )
 
 
+@pytest.mark.systems  # a long search
 @given(st.dictionaries(_FIELDS, _VALUES), st.dictionaries(_FIELDS, _VALUES))
 def test_whatever_a_client_sends_a_standing_grant_is_what_it_was_shown(
     content: dict[str, Any], confirmation: dict[str, Any]
