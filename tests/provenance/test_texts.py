@@ -105,7 +105,7 @@ def test_a_value_of_others_is_found_where_it_may_be() -> None:
 
 def test_a_value_of_others_behind_a_flood_is_found() -> None:
     made = TextIndex(is_loose=True)
-    made.add(" ".join(["boss corp com " + "x " * 1_100] * 600) + " write to boss@corp.com or to boss of corp", 0)
+    made.add(" ".join(["boss corp com of " + "x " * 1_100] * 600) + " write to boss@corp.com or to boss of corp", 0)
     assert made.find("boss@corp.com") is not None
     assert made.find("boss of corp") is not None
 
