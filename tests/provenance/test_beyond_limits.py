@@ -176,7 +176,7 @@ def test_a_result_that_was_looked_up_with_too_many_values_is_not_trusted() -> No
     made = Memory()
     made.hear("write to Ann and Bob")
     made.read("read_mail", "c1", {}, "look up Zed", "untrusted")
-    made.read("contacts", "c2", {"names": ["Ann"] * 2_000 + ["Zed"]}, ["zed@corp.com"], "trusted")
+    made.read("contacts", "c2", {"names": ["Ann"] * 2_001 + ["Zed"]}, ["zed@corp.com"], "trusted")
     made.read("contacts", "c3", {"names": ["Ann"] * 2_000}, ["ann@corp.com"], "trusted")
 
     assert made.judge("send", "send", {"to": "zed@corp.com"})
