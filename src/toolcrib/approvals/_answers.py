@@ -110,7 +110,7 @@ def require_fit(request: ApprovalRequest, answer: Grant) -> None:
 
     Without the extra `schema` nothing is checked here; the pipeline refuses it when it is used.
     """
-    if answer.override_args is answer.done is None or find_spec("jsonschema") is None:
+    if (answer.override_args is None and answer.done is None) or find_spec("jsonschema") is None:
         return
     if problems := approvals.answer_problems(request, answer):  # loaded now, with the checker of schemas
         kind = "edit" if answer.done is None else "result"

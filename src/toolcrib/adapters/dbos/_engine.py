@@ -418,10 +418,8 @@ async def _cut_off(tasks: Iterable[asyncio.Task[Any]], clock: Clock) -> None:
             task.cancel()
         if await wait_until_set(ended, _END_SECONDS, clock):
             return
-    unfinished = count_text(sum(not task.done() for task in running), "piece")
-    _log.error(
-        "%s of work did not end when it was cut off: it is handed over, though its tool still runs here", unfinished
-    )
+    rest = count_text(sum(not task.done() for task in running), "piece")
+    _log.error("%s of work did not end when it was cut off: it is handed over, though its tool still runs here", rest)
 
 
 async def _tried(work: Callable[[], object]) -> bool:
