@@ -48,7 +48,14 @@ class _LoadedCommands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if self.data[name] is None:
-            self.data[name] = _load(name)
+            module, member, panel = _COMMANDS[name]
+            command = getattr(import_module(f"toolcrib.cli.{module}"), member)
+            alone = Commands()
+            if isinstance(command, Commands):
+                alone.add_typer(command, rich_help_panel=panel)
+            else:
+                alone.command(name, rich_help_panel=panel)(command)
+            self.data[name] = get_group(alone).commands[name]
         return self.data[name]
 
 
@@ -69,18 +76,6 @@ class _Group(TyperGroup):
         if args and args[0] in _SYNONYMS:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {_SYNONYMS[args[0]]}?")
         return super().resolve_command(ctx, args)
-
-
-def _load(name: str) -> Any:
-    """Return the command of that name, as Typer makes it."""
-    module, member, panel = _COMMANDS[name]
-    command = getattr(import_module(f"toolcrib.cli.{module}"), member)
-    alone = Commands()
-    if isinstance(command, Commands):
-        alone.add_typer(command, rich_help_panel=panel)
-    else:
-        alone.command(name, rich_help_panel=panel)(command)
-    return get_group(alone).commands[name]
 
 
 app = Commands(

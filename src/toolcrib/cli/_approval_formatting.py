@@ -67,6 +67,7 @@ def entries_table(entries: Iterable[ApprovalEntry], *, answers: bool, width: int
 
 def _cells(entry: ApprovalEntry) -> dict[str, str]:
     row = entry.row()
+    until = entry.answer.expires_at if isinstance(entry.answer, Grant) else None
     cells = {
         "id": row["id"][:SHORT_ID],
         "tool": row["tool"],
@@ -74,7 +75,7 @@ def _cells(entry: ApprovalEntry) -> dict[str, str]:
         "for": row["principal"] or "-",
         "state": row["status"],
         "by": entry.answer.by if entry.answer is not None else "-",
-        "until": _until(entry),
+        "until": "-" if until is None else _time(until),
         "arguments": arguments_text(entry.request.arguments),
     }
     return {name: cell_text(text, _WIDE) for name, text in cells.items()}
@@ -147,11 +148,6 @@ def _answer_lines(answer: Grant | Denial) -> dict[str, str]:
 def _aligned(named: dict[str, str]) -> list[str]:
     width = max(map(len, named))
     return [f"{name:{width}}  {text}" for name, text in named.items()]
-
-
-def _until(entry: ApprovalEntry) -> str:
-    until = entry.answer.expires_at if isinstance(entry.answer, Grant) else None
-    return "-" if until is None else _time(until)
 
 
 def _time(at: datetime) -> str:

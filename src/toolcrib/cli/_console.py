@@ -124,7 +124,12 @@ def console(
 
         def started(url: str) -> None:
             say(f"{shown_name(database)} at {url} (Ctrl-C stops it)")
-            _show_log()
+            # the console's log on stderr: logins, wrong tokens, and who changed durable work
+            shown = logging.StreamHandler()
+            shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+            log = logging.getLogger("toolcrib.console")
+            log.addHandler(shown)
+            log.setLevel(logging.INFO)
 
         with database_errors(database):
             is_new = not has_file(database)
@@ -151,15 +156,6 @@ def webhook_of(page: Any, given: str, **options: Any) -> Any:
     if not equals or ":" in names:  # the = is one in the URL
         return page.Webhook(given, **options)
     return page.Webhook(url, groups=tuple(name.strip() for name in names.split(",")), **options)
-
-
-def _show_log() -> None:
-    """Write the console's log to stderr: logins, wrong tokens, and who changed durable work."""
-    shown = logging.StreamHandler()
-    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    log = logging.getLogger("toolcrib.console")
-    log.addHandler(shown)
-    log.setLevel(logging.INFO)
 
 
 def _durable_work(database: str | None) -> Any:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -100,23 +99,20 @@ def prune(
         if module is not None:
             counts = asyncio.run(module.prune(named, before, dry_run=dry_run))
         else:
-            counts = _prune_file(file_of(database), before, dry_run)
+            path = file_of(database)
+            store = SqliteApprovalStore(path)
+            requests = asyncio.run(store.prune(before, dry_run=dry_run))
+            sessions = asyncio.run(store.prune_sessions(before, dry_run=dry_run))
+            counts = {
+                "requests": requests,
+                "sessions": sessions,
+                "calls and runs": prune_events(SqliteTables(path, *sqlite_event_tables()), before, dry_run=dry_run),
+            }
     if as_json:
         print_json({"database": shown_name(database), "before": before.isoformat(), "dry_run": dry_run, **counts})
         return
     listed = ", ".join(f"{count} {name}" for name, count in counts.items())
     say(f"{'would remove' if dry_run else 'removed'} {listed} of before {before:%Y-%m-%d %H:%M} UTC")
-
-
-def _prune_file(path: Path, before: datetime, dry_run: bool) -> dict[str, int]:
-    store = SqliteApprovalStore(path)
-    requests = asyncio.run(store.prune(before, dry_run=dry_run))
-    sessions = asyncio.run(store.prune_sessions(before, dry_run=dry_run))
-    return {
-        "requests": requests,
-        "sessions": sessions,
-        "calls and runs": prune_events(SqliteTables(path, *sqlite_event_tables()), before, dry_run=dry_run),
-    }
 
 
 def _durable(database: str | None) -> Any:

@@ -101,7 +101,8 @@ async def durable_of(target: str) -> AsyncGenerator[Durable]:
         return
     if any(isinstance(item, Agent) for item in several):
         raise TargetError(target, "its agents are not durable; wrap them: DurableAgent(agent)")
-    name = _name(target)
+    place, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
+    name = attribute or (Path(place).stem if place.endswith((".py", ".pyw")) else place)
     async with open_toolset(toolset_of(target, value)) as toolset:
         agent = Agent(name, f"The tools of {target}", toolset)
         yield Durable((DurableAgent(agent),), (DurableToolkit(Toolkit(toolset), name, name=name, replace=True),))
@@ -109,12 +110,6 @@ async def durable_of(target: str) -> AsyncGenerator[Durable]:
 
 def _as_list(value: object) -> list[object]:
     return list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
-
-
-def _name(target: str) -> str:
-    """Return a name for the tools of a target: the same for `worker` and `enqueue`."""
-    place, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
-    return attribute or (Path(place).stem if place.endswith((".py", ".pyw")) else place)
 
 
 # --- a worker
@@ -129,7 +124,12 @@ async def work(target: str, options: WorkerOptions, health: tuple[str, int] | No
         health: Host and port where it answers how it is.
     """
     async with durable_of(target) as durable:
-        queues = _chosen_queues(target, durable, options.queue or [])
+        names = options.queue or []
+        known = durable.queues
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise TargetError(target, f"nothing in it has the queue `{missing[0]}`; there are: {', '.join(known)}")
+        queues = [known[name] for name in (names or known)]
         if options.concurrency is not None:
             queues = [replace(queue, worker_concurrency=options.concurrency) for queue in queues]
         return await _take_work(queues, options, health)
@@ -182,14 +182,6 @@ async def _open_health(stack: AsyncExitStack, engine: Engine, host: str, port: i
         say_cannot_listen(host, port, error, "--health")
         raise typer.Exit(Status.MISUSED) from None
     say(f"/healthz, /readyz and /metrics are on http://{f'[{host}]' if ':' in host else host}:{port}")
-
-
-def _chosen_queues(target: str, durable: Durable, names: Sequence[str]) -> list[Queue]:
-    known = durable.queues
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise TargetError(target, f"nothing in it has the queue `{missing[0]}`; there are: {', '.join(known)}")
-    return [known[name] for name in (names or known)]
 
 
 def _on_signals(stopped: asyncio.Event) -> None:

@@ -81,7 +81,17 @@ def show_program(run: CliRun, result: ExecutionResult, file: Path | None = None)
         file: The file that a paused program is in.
     """
     if run.json:
-        print_json(_document(result) | ({} if file is None else {"paused": str(file)}))
+        document = {
+            "success": result.success,
+            "output": result.output,
+            "error_output": result.error_output,
+            "return_value": lenient(result.return_value),
+            "error": result.error,
+            "tool_calls": _calls(result),
+            "suspended": [request.to_dict() for request in result.suspended],
+            "isolation": list(result.isolation),
+        }
+        print_json(document | ({} if file is None else {"paused": str(file)}))
         return _status(result)
     if result.output and not result.output.endswith("\n"):
         write("\n")
@@ -120,19 +130,6 @@ def _calls(result: ExecutionResult) -> list[dict[str, Any]]:
     return [
         call | ({"approval": approvals[call["id"]]} if call["id"] in approvals else {}) for call in result.tool_calls
     ]
-
-
-def _document(result: ExecutionResult) -> dict[str, Any]:
-    return {
-        "success": result.success,
-        "output": result.output,
-        "error_output": result.error_output,
-        "return_value": lenient(result.return_value),
-        "error": result.error,
-        "tool_calls": _calls(result),
-        "suspended": [request.to_dict() for request in result.suspended],
-        "isolation": list(result.isolation),
-    }
 
 
 def resume(

@@ -41,7 +41,17 @@ def tools_of(target: str) -> Toolset:
     It is a Python object, an OpenAPI document, a file of MCP servers, or the address of one.
     """
     if _is_api(target):
-        return _toolset_of_api(target)
+        openapi: Any = importlib.import_module("toolcrib.openapi")  # of an extra, which its error names
+        server = os.environ.get(_API_SERVER) or None
+        # by security scheme, in the environment: `NAME=SECRET`, several parted by spaces
+        words = os.environ.get(_API_CREDENTIALS, "").split()
+        pairs = [word.partition("=") for word in words]
+        if not all(name and secret for name, _, secret in pairs):
+            raise TargetError(
+                target, f"{_API_CREDENTIALS} is NAME=SECRET, with the name of a security scheme of the document"
+            )
+        credentials = {name: secret for name, _, secret in pairs} or None
+        return openapi.toolset(_api_place(target), approval="writes", server=server, credentials=credentials)
     if is_servers(target):
         is_file = is_file_of_servers(target)  # both modules are of an extra, which their error names
         module: Any = importlib.import_module("toolcrib.gateway" if is_file else "toolcrib.adapters.mcp_client")
@@ -141,29 +151,6 @@ def _api_place(target: str) -> str:
     return target.removeprefix(_PREFIX)
 
 
-def _toolset_of_api(target: str) -> Toolset:
-    """Return the operations of a document as tools; all that do not only read need approval.
-
-    Raises:
-        DocumentError: It cannot be read or used.
-        TargetError: The environment has credentials that cannot be read.
-    """
-    openapi: Any = importlib.import_module("toolcrib.openapi")  # of an extra, which its error names
-    server = os.environ.get(_API_SERVER) or None
-    return openapi.toolset(_api_place(target), approval="writes", server=server, credentials=_api_credentials(target))
-
-
-def _api_credentials(target: str) -> dict[str, str] | None:
-    """Return the credentials in the environment by security scheme: `NAME=SECRET`, several parted by spaces."""
-    words = os.environ.get(_API_CREDENTIALS, "").split()
-    pairs = [word.partition("=") for word in words]
-    if not all(name and secret for name, _, secret in pairs):
-        raise TargetError(
-            target, f"{_API_CREDENTIALS} is NAME=SECRET, with the name of a security scheme of the document"
-        )
-    return {name: secret for name, _, secret in pairs} or None
-
-
 def toolset_of(target: str, value: object) -> Toolset:
     """Return `value` as a toolset: a toolset, an agent's, a list, one tool, a module's, or an object's methods.
 
@@ -255,20 +242,15 @@ def _member_of(target: str, value: object) -> Toolset | Tool[..., Any] | None:
     if name is None:
         return None
     if name == "mcp_client":
-        return _server_of(value)
+        client: Any = importlib.import_module("toolcrib.adapters.mcp_client")
+        try:
+            return client.connect(value)
+        except TypeError:
+            return None
     adapter: Any = importlib.import_module(f"toolcrib.adapters.{name}")  # of an extra, which its error names
     member = adapter.member_of(value)
     servers = adapter.servers_of(value) if member is None and name == "claude_agent_sdk" else None
     return member if servers is None else _connected(target, servers)
-
-
-def _server_of(value: object) -> Toolset | None:
-    """Return the tools of an MCP server; None for another object of its package, and for one that cannot be used so."""
-    client: Any = importlib.import_module("toolcrib.adapters.mcp_client")
-    try:
-        return client.connect(value)
-    except TypeError:
-        return None
 
 
 def _connected(target: str, servers: Mapping[str, Any] | Path) -> Toolset:

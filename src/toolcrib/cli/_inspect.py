@@ -55,23 +55,6 @@ def _servers(toolset: Toolset) -> list[dict[str, Any]]:
 def _tool(entry: ToolEntry, pipeline: Pipeline) -> dict[str, Any]:
     source = entry.tool.source
     listing = (None if source is None else source.get_listing()) or {}
-    return {
-        "name": entry.name,
-        "title": listing.get("title"),
-        "description": entry.description,
-        "origin": entry.origin,
-        "hints": listing.get("annotations") or {},
-        "tags": sorted(entry.tool.tags),
-        "signature": entry.name + entry.tool.signature.removeprefix(entry.tool.name),
-        "parameters": listing.get("inputSchema", entry.parameters),
-        "returns": listing.get("outputSchema", entry.return_schema),
-        "gates": _gates(entry),
-        "steps": [{"stage": stage, "name": name} for stage, name in pipeline.explained_steps(entry.name)],
-    }
-
-
-def _gates(entry: ToolEntry) -> dict[str, Any]:
-    """Return the gates that hold for a tool; those that it does not have are left out."""
     policies = ["always" if policy is True else "when its policy says so" for policy in entry.approvals]
     gates = {
         "approval": policies[0] if policies else None,
@@ -84,7 +67,19 @@ def _gates(entry: ToolEntry) -> dict[str, Any]:
         "locked": entry.tool.options.lock is not False,
         "off": entry.off,
     }
-    return {name: value for name, value in gates.items() if value not in (None, 0, [], False)}
+    return {
+        "name": entry.name,
+        "title": listing.get("title"),
+        "description": entry.description,
+        "origin": entry.origin,
+        "hints": listing.get("annotations") or {},
+        "tags": sorted(entry.tool.tags),
+        "signature": entry.name + entry.tool.signature.removeprefix(entry.tool.name),
+        "parameters": listing.get("inputSchema", entry.parameters),
+        "returns": listing.get("outputSchema", entry.return_schema),
+        "gates": {name: value for name, value in gates.items() if value not in (None, 0, [], False)},
+        "steps": [{"stage": stage, "name": name} for stage, name in pipeline.explained_steps(entry.name)],
+    }
 
 
 def _lines(data: dict[str, Any], schemas: bool) -> Iterator[str]:

@@ -21,7 +21,13 @@ def new(
     ],
 ) -> None:
     """Write a small project: tools, a session that runs at once, a test and a policy."""
-    _check(folder)
+    # nothing of the user's is written over
+    if folder.is_dir():
+        there = next(folder.iterdir(), None)
+        if there is not None:
+            raise _refused(folder, f"has files already (`{there.name}`): name a folder that is new or empty")
+    elif folder.exists():
+        raise _refused(folder, "is a file: name a folder")
     with exit_on_error():
         folder.mkdir(parents=True, exist_ok=True)
         written: list[str] = []
@@ -34,16 +40,6 @@ def new(
             written.append(name)
     write(f"{folder}: {', '.join(written)}\n")
     write(f"Run it: cd {shlex.quote(str(folder))} && python main.py\n")
-
-
-def _check(folder: Path) -> None:
-    """Raise BadParameter where something of the user's could be written over."""
-    if folder.is_dir():
-        there = next(folder.iterdir(), None)
-        if there is not None:
-            raise _refused(folder, f"has files already (`{there.name}`): name a folder that is new or empty")
-    elif folder.exists():
-        raise _refused(folder, "is a file: name a folder")
 
 
 def _refused(folder: Path, problem: str) -> typer.BadParameter:

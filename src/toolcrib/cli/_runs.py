@@ -10,7 +10,6 @@ from typing import Annotated, Any, cast
 
 import typer
 from rich.cells import cell_len
-from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -99,7 +98,10 @@ def runs(
     """
     outcomes = tuple(word for text in outcome or () for word in text.split(","))
     if unknown := [word for word in outcomes if word not in _OUTCOMES]:
-        raise typer.BadParameter(_unknown_outcome(unknown[0]), param_hint="--outcome")
+        word = unknown[0]
+        near = [_SYNONYMS[word]] if word in _SYNONYMS else get_close_matches(word, _OUTCOMES, n=1)
+        text = f"{word!r} is not one of {', '.join(_OUTCOMES)}" + (f". Did you mean {near[0]}?" if near else "")
+        raise typer.BadParameter(text, param_hint="--outcome")
     begun = time_of(since, "--since"), time_of(until, "--until", to_end=True)
     wanted = RunFilter(principal or "", tool or "", outcomes, *begun)
     name = named or database
@@ -113,11 +115,6 @@ def runs(
         _print_runs(found, " or ".join(outcomes))
     else:
         say(f"there is no such run in {shown_name(name)}")
-
-
-def _unknown_outcome(word: str) -> str:
-    near = [_SYNONYMS[word]] if word in _SYNONYMS else get_close_matches(word, _OUTCOMES, n=1)
-    return f"{word!r} is not one of {', '.join(_OUTCOMES)}" + (f". Did you mean {near[0]}?" if near else "")
 
 
 def _print_runs(found: list[RunSummary], outcome: str) -> None:
@@ -140,22 +137,18 @@ def _print_runs(found: list[RunSummary], outcome: str) -> None:
                 columns.remove(name)
         if sum(widths[column] for column in columns) > screen.width:
             for row in rows:
-                _print_on_two_lines(screen, row, widths["id"])
+                # the screen is too narrow for a row: which run it is, and below that its calls
+                gap = " " * (widths["id"] - row["id"].cell_len)
+                screen.print(Text.assemble(row["id"], gap, row["begun"], "  ", row["for"]), overflow="fold")
+                waits = Text(", waits for ").append_text(row["waits for"]) if row["waits for"] else Text()
+                below = Text.assemble(row["calls"], waits, *(["  by ", row["way in"]] if row["way in"] else []))
+                screen.print(Padding(below, (0, 0, 0, 2)), overflow="fold")
             return
     table = table_of(*columns)
     table.columns[0].no_wrap = True  # an id is there to be copied
     for row in rows:
         table.add_row(*(row[name] for name in columns))
     screen.print(table)
-
-
-def _print_on_two_lines(screen: Console, row: Mapping[str, Text], id_width: int) -> None:
-    """Print a run on a screen that is too narrow for a row: which run it is, and below that its calls."""
-    gap = " " * (id_width - row["id"].cell_len)
-    screen.print(Text.assemble(row["id"], gap, row["begun"], "  ", row["for"]), overflow="fold")
-    waits = Text(", waits for ").append_text(row["waits for"]) if row["waits for"] else Text()
-    below = Text.assemble(row["calls"], waits, *(["  by ", row["way in"]] if row["way in"] else []))
-    screen.print(Padding(below, (0, 0, 0, 2)), overflow="fold")
 
 
 def _matching(run: RunSummary, *, named: bool, most: int) -> Text:
@@ -211,21 +204,18 @@ def trace(
             found, near = ids_like(log, id)
             node = trace_nodes(log, found[0]) if len(found) == 1 else None
     if node is None:
-        _refuse(id, found, near, shown_name(database))
-    elif as_json:
+        where = shown_name(database)
+        if found:
+            say(f"several ids in {where} begin with {id}: {', '.join(found)}. Give more of the id")
+        elif near:
+            say(f"there is no run or call {id} in {where}. Did you mean {' or '.join(near)}?")
+        else:
+            say(f"there is no run or call {id} in {where}; `toolcrib runs` lists the runs")
+        raise typer.Exit(Status.MISUSED)
+    if as_json:
         print_json(node.to_dict())
     else:
         write("\n".join(_lines(node)) + "\n")
-
-
-def _refuse(id: str, found: list[str], near: list[str], where: str) -> None:
-    if found:
-        say(f"several ids in {where} begin with {id}: {', '.join(found)}. Give more of the id")
-    elif near:
-        say(f"there is no run or call {id} in {where}. Did you mean {' or '.join(near)}?")
-    else:
-        say(f"there is no run or call {id} in {where}; `toolcrib runs` lists the runs")
-    raise typer.Exit(Status.MISUSED)
 
 
 def _lines(node: TraceNode, depth: int = 0) -> Iterator[str]:

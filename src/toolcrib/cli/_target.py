@@ -67,26 +67,22 @@ def _import_file(target: str, path: Path) -> ModuleType:
         if root != path.parent and path.stem.isidentifier():  # inside a package: relative imports have to work
             parts = path.relative_to(root).with_suffix("").parts
             return importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-        return _run_file(path)
-
-
-def _run_file(path: Path) -> ModuleType:
-    name, number = path.stem, 1
-    while name in sys.modules:
-        if getattr(sys.modules[name], "__file__", None) == str(path):
-            return sys.modules[name]
-        number += 1
-        name = f"{path.stem}_{number}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"Python cannot load {path.name}")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+        name, number = path.stem, 1
+        while name in sys.modules:
+            if getattr(sys.modules[name], "__file__", None) == str(path):
+                return sys.modules[name]
+            number += 1
+            name = f"{path.stem}_{number}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"Python cannot load {path.name}")
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
 
 
 def _add_to_path(folder: Path) -> None:

@@ -6,7 +6,7 @@ import importlib
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -352,7 +352,10 @@ def _change(verb: str, chosen: _Chosen, database: str | None, *, yes: bool, as_j
         ids: Sequence[str] = tuple(dict.fromkeys(chosen.ids or ()))
         if chosen.everything:
             found = chosen.found(verb, module, client, **more)
-            _confirm(verb, found, database, yes=yes)
+            counts = ", ".join(f"{number} {state}" for state, number in Counter(found.values()).items())
+            say(f"{verb} in {shown_name(database)}: {counts or 'no work fits'}")
+            if found and not yes:
+                run_sync(confirm("do it?", undone="nothing was done", meant="that is meant"))
             ids = tuple(found)
         verbs = {"cancel": module.cancel_work, "resume": module.resume_work, "retry": module.retry_work}
         change = verbs[verb]
@@ -377,14 +380,6 @@ def _tried(change: Callable[[Any, str], Any], client: Any, work_id: str) -> Any:
     except EngineError as error:
         say(str(error))
         return None
-
-
-def _confirm(verb: str, found: Mapping[str, str], database: str | None, *, yes: bool) -> None:
-    """Print how many workflows are chosen, by state, and ask before they change; exit where the answer is no."""
-    counts = ", ".join(f"{number} {state}" for state, number in Counter(found.values()).items())
-    say(f"{verb} in {shown_name(database)}: {counts or 'no work fits'}")
-    if found and not yes:
-        run_sync(confirm("do it?", undone="nothing was done", meant="that is meant"))
 
 
 def _place(work: Any) -> str | None:
