@@ -176,7 +176,16 @@ def _toolsets_of(
         elif entry.is_sse and several and not entry.toolcrib.required:
             _log.error("%s. It is left out.", old_transport(place))
         else:
-            _warn_of_unknown(place, entry)
+            fields = [*ServerEntry.model_fields, "envFile", "serverUrl"]
+            for name in entry.model_extra or {}:
+                if name not in OF_CLIENTS:
+                    _log.warning(
+                        "%s: the server `%s`: `%s` is not read. %s",
+                        place.path,
+                        place.server,
+                        name,
+                        closest(name, fields),
+                    )
             yield server_toolset(place, entry, prefix, vault)
 
 
@@ -329,15 +338,6 @@ def _with_defaults(entry: Any, defaults: Mapping[str, Any], section: type[BaseMo
     if known and isinstance(own_fields.get("limits", {}), dict):
         merged["limits"] = known | own_fields.get("limits", {})
     return values | {"toolcrib": merged}
-
-
-def _warn_of_unknown(place: FilePlace, entry: ServerEntry) -> None:
-    fields = [*ServerEntry.model_fields, "envFile", "serverUrl"]
-    for name in entry.model_extra or {}:
-        if name not in OF_CLIENTS:
-            _log.warning(
-                "%s: the server `%s`: `%s` is not read. %s", place.path, place.server, name, closest(name, fields)
-            )
 
 
 # --- its text

@@ -52,13 +52,20 @@ def _content(server: str, answer: Answer) -> Any:
         except (ValueError, RecursionError):
             raise RemoteToolError(server, "the server's answer says that it is JSON, and cannot be read") from None
     if _TEXTS.fullmatch(kind):
-        return _text(answer, content_type)
+        message = Message()
+        message["content-type"] = content_type
+        try:
+            return answer.data.decode(str(message.get_content_charset("utf-8")), "replace")
+        except LookupError:  # no such encoding
+            return answer.data.decode("utf-8", "replace")
     if not kind:
         try:
             return _shapes(server, answer)
         except (ValueError, RecursionError):
             kind = "application/octet-stream"
-    name = _file_name(answer.headers.get("content-disposition", ""))
+    message = Message()
+    message["content-disposition"] = answer.headers.get("content-disposition", "")
+    name = re.split(r"[/\\]", message.get_filename("") or "")[-1].strip()
     try:
         return Media(kind, answer.data, name=name)
     except ValueError:  # what it says is not a media type
@@ -74,22 +81,6 @@ def _shapes(server: str, answer: Answer) -> Any:
 
 def _refuse(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
-
-
-def _text(answer: Answer, content_type: str) -> str:
-    message = Message()
-    message["content-type"] = content_type
-    try:
-        return answer.data.decode(str(message.get_content_charset("utf-8")), "replace")
-    except LookupError:  # no such encoding
-        return answer.data.decode("utf-8", "replace")
-
-
-def _file_name(disposition: str) -> str:
-    """Return the last part of the file name that a server gives; empty where it gives none."""
-    message = Message()
-    message["content-disposition"] = disposition
-    return re.split(r"[/\\]", message.get_filename("") or "")[-1].strip()
 
 
 # --- errors

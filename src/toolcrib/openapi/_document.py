@@ -61,7 +61,20 @@ class Document:
         self._places: dict[tuple[str, str], Place] = {}
         self._read: dict[str, Resource[Any]] = {}
         self._logged = set[str]()
-        self.root = _required(_shown(address), root)
+        shown = _shown(address)
+        if not isinstance(root, Mapping):
+            raise DocumentError(shown, "is not an OpenAPI document: it is not an object")
+        named = cast("Mapping[str, Any]", root)
+        if "swagger" in named:
+            mend = "Convert it to OpenAPI 3, as with `npx swagger2openapi FILE`, and give that"
+            raise DocumentError(
+                shown, f"is written in Swagger {named['swagger']}, and this reads OpenAPI 3.0 and 3.1. {mend}"
+            )
+        version = str(named.get("openapi", ""))
+        if not version.startswith(_VERSIONS):
+            fault = f"says `openapi: {version:.20}`" if version else "has no field `openapi`"
+            raise DocumentError(shown, f"{fault}, and this reads OpenAPI 3.0 and 3.1")
+        self.root = named
         self.is_3_0 = str(self.root["openapi"]).startswith("3.0")
         title = mapping_of(self.root.get("info")).get("title")
         self.title = title if isinstance(title, str) and title.strip() else _shown(address)
@@ -157,23 +170,6 @@ def read_document(source: object, allowed: Collection[str] = ()) -> Document:
     is_address = isinstance(source, str) and text.startswith(("http://", "https://"))
     value, address = _value_at(text if is_address else Path(source).resolve().as_uri())
     return Document(address, value, allowed)
-
-
-def _required(shown: str, root: object) -> Mapping[str, Any]:
-    """Return a document that can be used; raises DocumentError for any other."""
-    if not isinstance(root, Mapping):
-        raise DocumentError(shown, "is not an OpenAPI document: it is not an object")
-    named = cast("Mapping[str, Any]", root)
-    if "swagger" in named:
-        mend = "Convert it to OpenAPI 3, as with `npx swagger2openapi FILE`, and give that"
-        raise DocumentError(
-            shown, f"is written in Swagger {named['swagger']}, and this reads OpenAPI 3.0 and 3.1. {mend}"
-        )
-    version = str(named.get("openapi", ""))
-    if not version.startswith(_VERSIONS):
-        fault = f"says `openapi: {version:.20}`" if version else "has no field `openapi`"
-        raise DocumentError(shown, f"{fault}, and this reads OpenAPI 3.0 and 3.1")
-    return named
 
 
 def _value_at(address: str) -> tuple[Any, str]:

@@ -171,6 +171,12 @@ def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Coll
     accepts, answer, links = _answers(document, route)
     security: Any = route.spec.get("security", document.root.get("security"))
     parts = (route.spec, *(item for item, _ in route.items))
+    properties = {name: parameter.described() for name, parameter in parameters.items()}
+    required = [name for name, parameter in parameters.items() if parameter.required]
+    if body is not None:
+        properties["body"] = body.described()
+        required += ["body"] if body.required else []
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return Endpoint(
         parameters=parameters,
         body=body,
@@ -179,7 +185,7 @@ def endpoint_of(document: Document, route: Route, schemas: Schemas, secret: Coll
         accepts=accepts,
         answer=answer,
         links=links,
-        schema=_arguments(parameters, body),
+        schema=({**schema, "required": required} if required else schema),
     )
 
 
@@ -225,16 +231,6 @@ def schemes_of(document: Document) -> dict[str, Mapping[str, Any]]:
     """Return the security schemes of a document by name."""
     table = mapping_of(mapping_of(document.root.get("components")).get("securitySchemes"))
     return {name: mapping_of(document.place(scheme).value) for name, scheme in table.items()}
-
-
-def _arguments(parameters: Mapping[str, Parameter], body: Body | None) -> dict[str, Any]:
-    properties = {name: parameter.described() for name, parameter in parameters.items()}
-    required = [name for name, parameter in parameters.items() if parameter.required]
-    if body is not None:
-        properties["body"] = body.described()
-        required += ["body"] if body.required else []
-    schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {**schema, "required": required} if required else schema
 
 
 def _answers(document: Document, route: Route) -> tuple[tuple[str, ...], tuple[Any, str] | None, bool]:

@@ -42,7 +42,8 @@ def prepared(
     Raises:
         ModelRetry: An argument cannot be written where it has to go.
     """
-    headers: dict[str, str] = {"Accept": _accept(endpoint)}
+    kinds = [kind for kind in endpoint.accepts if kind.isascii() and kind.isprintable() and "*" not in kind]
+    headers: dict[str, str] = {"Accept": ", ".join([*(kinds or ["application/json"]), "*/*;q=0.5"])}
     cookies: list[str] = []
     for _, parameter, value in _sent_parameters(endpoint, arguments):
         if parameter.place == "header":
@@ -72,7 +73,10 @@ def address_of(
     query: list[str] = []
     for name, parameter, value in _sent_parameters(endpoint, arguments):
         if parameter.place == "path":
-            parts[parameter.name] = _path_part(name, parameter.in_path(value))
+            text = parameter.in_path(value)
+            if not text:
+                raise ModelRetry(f"`{name}` is a part of the address: it cannot be empty.")
+            parts[parameter.name] = text
         elif parameter.place == "query":
             query += parameter.in_query(value)
     query += signed
@@ -90,12 +94,6 @@ def _sent_parameters(endpoint: Endpoint, arguments: Mapping[str, Any]) -> Iterat
             yield name, parameter, value
 
 
-def _path_part(name: str, text: str) -> str:
-    if not text:
-        raise ModelRetry(f"`{name}` is a part of the address: it cannot be empty.")
-    return text
-
-
 def _filled(path: str, parts: Mapping[str, str]) -> str:
     """Return a path with its parameters; raises ModelRetry where one would lead to another path."""
     filled = _PART.sub(lambda found: parts.get(found[1], ""), path)
@@ -106,8 +104,3 @@ def _filled(path: str, parts: Mapping[str, str]) -> str:
             raise ModelRetry(f"`{name}` is a part of the address: it cannot be `{unquote(segment)}`.")
         segments.append(segment if segment != wanted else quote(segment, safe=_PATH))
     return "/".join(segments)
-
-
-def _accept(endpoint: Endpoint) -> str:
-    kinds = [kind for kind in endpoint.accepts if kind.isascii() and kind.isprintable() and "*" not in kind]
-    return ", ".join([*(kinds or ["application/json"]), "*/*;q=0.5"])

@@ -366,7 +366,14 @@ def _levels(schema: dict[str, Any], levels: int, reached: dict[str, int]) -> dic
         name = ref.removeprefix("#/$defs/")
         reached[name] = max(levels, reached.get(name, 0))
     if levels <= 0:
-        return _any_of_its_kind(schema)
+        inside = schema.keys() & HOLDERS
+        if not inside:
+            return schema
+        rest = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
+        if "type" not in rest and "properties" in inside and "$ref" not in rest:
+            rest["type"] = "object"
+        text = schema.get("description", "")
+        return {**rest, "description": f"{text} {_ELSEWHERE}".strip()}
     beside = {key: schema[key] for key in ("allOf", *CHOICES) if key in schema}
     inside = {key: part for key, part in schema.items() if key not in beside}
     return {
@@ -374,18 +381,6 @@ def _levels(schema: dict[str, Any], levels: int, reached: dict[str, int]) -> dic
         **rewrite(beside, lambda part: _levels(part, levels, reached)),
         **rewrite(inside, lambda part: _levels(part, levels - 1, reached)),
     }
-
-
-def _any_of_its_kind(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without what is inside it."""
-    inside = schema.keys() & HOLDERS
-    if not inside:
-        return schema
-    rest = {key: value for key, value in schema.items() if key not in inside | {"required", "description"}}
-    if "type" not in rest and "properties" in inside and "$ref" not in rest:
-        rest["type"] = "object"
-    text = schema.get("description", "")
-    return {**rest, "description": f"{text} {_ELSEWHERE}".strip()}
 
 
 def _narrowed(schema: dict[str, Any], most: int) -> dict[str, Any]:

@@ -69,19 +69,16 @@ class Parameter:
             return _encoded(json_text(value))
         mark, between = {"label": (".", "."), "matrix": (";", ";")}.get(self.style, ("", ","))
         if self.style == "matrix":
-            return self._matrix(value)
+            name = _encoded(self.name)
+            if self.explode and isinstance(value, dict):
+                parts = cast("dict[str, Any]", value).items()
+                return "".join(f";{_encoded(key)}={_encoded(plain_text(part))}" for key, part in parts)
+            if self.explode and isinstance(value, list):
+                return "".join(f";{name}={_encoded(plain_text(part))}" for part in cast("list[Any]", value))
+            return f";{name}={','.join(self._texts(value))}"
         texts = [*self._texts(value)]
         text = (between if self.explode or self.style == "simple" else ",").join(texts)
         return mark + text
-
-    def _matrix(self, value: Any) -> str:
-        name = _encoded(self.name)
-        if self.explode and isinstance(value, dict):
-            parts = cast("dict[str, Any]", value).items()
-            return "".join(f";{_encoded(key)}={_encoded(plain_text(part))}" for key, part in parts)
-        if self.explode and isinstance(value, list):
-            return "".join(f";{name}={_encoded(plain_text(part))}" for part in cast("list[Any]", value))
-        return f";{name}={','.join(self._texts(value))}"
 
     def _texts(self, value: Any) -> Iterator[str]:
         """Yield the parts of a value, encoded; the names and values of an object as `explode` has them."""

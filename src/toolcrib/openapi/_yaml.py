@@ -42,24 +42,20 @@ def read_json_shapes(text: str) -> Any:
                 return json.loads(text)
             except ValueError:  # it may be YAML that looks like JSON
                 pass
-        _check_depth(text)
+        # reading events takes no recursion
+        depth = 0
+        for event in cast("Any", yaml).parse(text, Loader=_Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > _DEEPEST:
+                    raise ValueError("it is nested too deep")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
         return _Shapes().of(yaml.load(text, Loader=_Loader))
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())[:300]) from None
     except RecursionError:
         raise ValueError("it is nested too deep") from None
-
-
-def _check_depth(text: str) -> None:
-    """Raise ValueError for a text that is nested too deep; reading events takes no recursion."""
-    depth = 0
-    for event in cast("Any", yaml).parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEEPEST:
-                raise ValueError("it is nested too deep")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
 
 
 class _Shapes:

@@ -50,7 +50,10 @@ class Retry:
         """
         if number >= self.times or not (failure is None or _is_servers(failure)):
             return None
-        wanted = _wanted_pause(failure)
+        of_response = getattr(getattr(failure, "response", None), "headers", None)
+        # that of the error itself is Cohere's
+        headers = _object(getattr(failure, "headers", None) if of_response is None else of_response)
+        wanted = wanted_pause(str(headers.get("retry-after"))) or 0.0
         return None if wanted > self.longest else max(wanted, min(self.first * 2**number, self.longest))
 
 
@@ -60,24 +63,13 @@ def _is_servers(error: Exception) -> bool:
         return True
     if any(kind.__name__ in _CONNECTION for kind in type(error).__mro__):
         return True
-    status = _status_of(error)
-    return status in _BUSY or status >= 500
-
-
-def _status_of(error: Exception) -> int:
-    """Return the status of the response that an SDK's exception is about; 0 for any other."""
+    # the response that an SDK's exception is about
     response: object = getattr(error, "response", None)
     inner = _object(_object(response).get("ResponseMetadata"))  # of boto3
     of_error = (getattr(error, "status_code", None), getattr(error, "code", None))
     found = (*of_error, getattr(response, "status_code", None), inner.get("HTTPStatusCode"))
-    return next((status for status in found if type(status) is int), 0)
-
-
-def _wanted_pause(error: Exception | None) -> float:
-    """Return the seconds for which a server wants to be left alone; 0 where it does not say."""
-    of_response = getattr(getattr(error, "response", None), "headers", None)
-    headers = _object(getattr(error, "headers", None) if of_response is None else of_response)  # the first is Cohere's
-    return wanted_pause(str(headers.get("retry-after"))) or 0.0
+    status = next((status for status in found if type(status) is int), 0)
+    return status in _BUSY or status >= 500
 
 
 def _object(value: object) -> Mapping[str, Any]:

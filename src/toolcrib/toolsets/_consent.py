@@ -35,7 +35,10 @@ class _Consents:
         lacking = await self._lacking(call)
         if not isinstance(lacking, calls.Consent):
             return lacking
-        request, run = _request(call, lacking), call.run
+        # its digest is that of no question about approval, so that no answer serves for both
+        digest = schema.digest("consent", {"call": call.digest, "reason": lacking.reason})
+        request = call.request_about(f"ask_{uuid4().hex}", lacking.reason, digest=digest, consent=lacking)
+        run = call.run
         try:
             if run.approver is not None:
                 answer: Any = await approvals.answer_of(run.approver, request)
@@ -89,12 +92,6 @@ class _Consents:
                 return await answer if isawaitable(answer) else answer
         except BaseException as error:  # the tool's own code; a gate that fails is shut
             return call.hook_failure("method", "get_consent", error)
-
-
-def _request(call: Any, lacking: calls.Consent) -> calls.ApprovalRequest:
-    """Return the request; its digest is that of no question about approval, so that no answer serves for both."""
-    digest = schema.digest("consent", {"call": call.digest, "reason": lacking.reason})
-    return call.request_about(f"ask_{uuid4().hex}", lacking.reason, digest=digest, consent=lacking)
 
 
 async def _used(

@@ -144,7 +144,11 @@ class AgentRun:
                 was_left = True
                 raise
             finally:
-                await self._stop_workers()
+                self._stopping = True
+                workers = list(self._workers)
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
                 work.settle(left=was_left)
 
     def _start_workers(self, binding: TurnBinding) -> None:
@@ -160,13 +164,6 @@ class AgentRun:
         if worker.cancelled() and not self._stopping and self._error is None:
             self._error = ToolcribError(f"{self._agent!r}: a turn was cancelled, and nothing had asked for that")
         self._queue.wake()
-
-    async def _stop_workers(self) -> None:
-        self._stopping = True
-        workers = list(self._workers)
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work_off(self, binding: TurnBinding) -> None:
         """Run turns as long as there are any, for `concurrently`."""

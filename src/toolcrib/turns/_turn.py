@@ -193,7 +193,9 @@ class Turn(Observed, Generic[T, V]):
     def id(self) -> str:
         """The text of `uuid`; the call that the turn makes has this id, and so have its approvals and records."""
         if self._uuid is None:
-            self._uuid = _new_uuid()
+            # of version 4; `uuid4` costs a fifth of a turn
+            digits = f"{_numbers.getrandbits(128):032x}"
+            self._uuid = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
         return self._uuid
 
     @id.setter
@@ -491,9 +493,3 @@ class Turn(Observed, Generic[T, V]):
     def __repr__(self) -> str:
         state = "running" if self._is_running else self.stop_reason.value if self.stop_reason else "not run"
         return f"<Turn of {self.tool_name}, {state}>"
-
-
-def _new_uuid() -> str:
-    """Return the text of a random UUID of version 4: made by `uuid4`, it costs a fifth of a turn."""
-    digits = f"{_numbers.getrandbits(128):032x}"
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
