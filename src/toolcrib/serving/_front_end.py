@@ -132,7 +132,26 @@ class FrontEndSessions:
             raise FrontEndError("too many conversations are being answered; ask again later", 503)
         self._active.add(key)
         try:
-            return await self._claimed(principal, request, key)
+            stored = await self.kept.find(key)
+            state: Mapping[str, Any] = {} if stored is None else stored.state
+            is_gone = is_running(state.get("process", "")) is False
+            if stored is not None and state["claimed"] and not is_gone and now() - stored.since < _CLAIMED_FOR:
+                raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
+            exchange = Exchange(self, request, principal, key)
+            exchange.shown = {id: Grant.from_dict(grant) for id, grant in state.get("unconfirmed", {}).items()}
+            exchange.session = session = await self._session(exchange, state)
+            if session.open_round is None:
+                exchange.message = _take_message(session, request, state)
+            elif request.answers or request.message_id == state["message"]:
+                exchange.message = state["message"]
+            else:
+                raise FrontEndError("a call waits for approval: answer it first, then write again", 409)
+            claim = await exchange.state(
+                claimed=True, text=state["session"] if session.open_round is not None else None
+            )
+            if not await self.kept.replace(claim, stored):
+                raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
+            return exchange
         except BaseException:
             self._active.discard(key)
             raise
@@ -147,26 +166,6 @@ class FrontEndSessions:
     def end(self, key: str) -> None:
         """Release the conversation for another exchange."""
         self._active.discard(key)
-
-    async def _claimed(self, principal: str, request: FrontEndRequest, key: str) -> Exchange:
-        stored = await self.kept.find(key)
-        state: Mapping[str, Any] = {} if stored is None else stored.state
-        is_gone = is_running(state.get("process", "")) is False
-        if stored is not None and state["claimed"] and not is_gone and now() - stored.since < _CLAIMED_FOR:
-            raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
-        exchange = Exchange(self, request, principal, key)
-        exchange.shown = {id: Grant.from_dict(grant) for id, grant in state.get("unconfirmed", {}).items()}
-        exchange.session = session = await self._session(exchange, state)
-        if session.open_round is None:
-            exchange.message = _take_message(session, request, state)
-        elif request.answers or request.message_id == state["message"]:
-            exchange.message = state["message"]
-        else:
-            raise FrontEndError("a call waits for approval: answer it first, then write again", 409)
-        claim = await exchange.state(claimed=True, text=state["session"] if session.open_round is not None else None)
-        if not await self.kept.replace(claim, stored):
-            raise FrontEndError("this conversation is being answered elsewhere; ask again later", 409)
-        return exchange
 
     async def _session(self, exchange: Exchange, state: Mapping[str, Any]) -> Session:
         """Return the session that is kept, or a new one, with calls on behalf of the principal of an exchange."""

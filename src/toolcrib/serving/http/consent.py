@@ -126,7 +126,16 @@ class _Pages:
         """Accept a yes: keep the key that was entered, or send the browser to the authorization server."""
         ticket, browser = request.path_params["ticket"], request.cookies.get(_COOKIE, "")
         try:
-            form = await _form(request)
+            body = b""
+            async for part in request.stream():
+                body += part
+                if len(body) > _MOST_FORM:
+                    raise ConsentError("This form is too long.")
+            try:
+                pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
+            except (UnicodeDecodeError, ValueError):
+                raise ConsentError("This form cannot be read.") from None
+            form = dict(pairs)
             if not browser or not hmac.compare_digest(form.get("proof", ""), _proof(browser, ticket)):
                 raise ConsentError("This page was opened in another browser, or too long ago. Open the link again.")
             about = await self._flow.look(ticket)
@@ -177,20 +186,6 @@ class _Pages:
 def _proof(browser: str, ticket: str) -> str:
     """Return the proof that a form comes from a page shown to this browser."""
     return hashlib.sha256(f"{browser} {ticket}".encode()).hexdigest()
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """Return the fields of a form that is not too long."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MOST_FORM:
-            raise ConsentError("This form is too long.")
-    try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
-    except (UnicodeDecodeError, ValueError):
-        raise ConsentError("This form cannot be read.") from None
-    return dict(pairs)
 
 
 def _question(about: Arrival, proof: str) -> str:

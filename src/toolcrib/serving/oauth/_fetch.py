@@ -53,7 +53,13 @@ class Fetch:
             async with asyncio.timeout(_SECONDS):
                 method = "GET" if form is None else "POST"
                 async with self._client.stream(method, url, data=form, headers=sent) as reply:
-                    body = await _read(reply)
+                    if reply.status_code != 200:
+                        raise ValueError(f"it answers {reply.status_code}")
+                    body = b""
+                    async for chunk in reply.aiter_bytes():
+                        body += chunk
+                        if len(body) > _BYTES:
+                            raise ValueError(f"it is longer than {_BYTES} bytes")
             found: Any = json.loads(body)
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError, RecursionError) as error:
             _log.warning("%s: %s: %s", url, type(error).__name__, error)
@@ -66,17 +72,6 @@ class Fetch:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
-
-
-async def _read(reply: httpx2.Response) -> bytes:
-    if reply.status_code != 200:
-        raise ValueError(f"it answers {reply.status_code}")
-    body = b""
-    async for chunk in reply.aiter_bytes():
-        body += chunk
-        if len(body) > _BYTES:
-            raise ValueError(f"it is longer than {_BYTES} bytes")
-    return body
 
 
 _RESOURCE = "/.well-known/oauth-protected-resource"
@@ -112,7 +107,11 @@ async def find_metadata(issuer: str, fetch: Fetch, addresses: Sequence[str]) -> 
         AuthorizationServerUnavailable: It has no metadata, that of another issuer, or an address without https.
     """
     problem = "it has no metadata"
-    for url in _places(issuer):
+    # as RFC 8414 and OpenID Connect have it
+    parts = urlsplit(issuer)
+    root, path = urlunsplit((parts.scheme, parts.netloc, "", "", "")), parts.path.rstrip("/")
+    places = [f"{root}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]
+    for url in [*places, f"{root}{path}/.well-known/openid-configuration"] if path else places:
         try:
             found = await fetch.json(url)
         except AuthorizationServerUnavailable:
@@ -121,14 +120,6 @@ async def find_metadata(issuer: str, fetch: Fetch, addresses: Sequence[str]) -> 
         if not problem:
             return found
     raise AuthorizationServerUnavailable(f"the keys of {issuer} cannot be found: {problem}")
-
-
-def _places(issuer: str) -> list[str]:
-    """Return the addresses where the metadata of an issuer may be, as RFC 8414 and OpenID Connect have it."""
-    parts = urlsplit(issuer)
-    root, path = urlunsplit((parts.scheme, parts.netloc, "", "", "")), parts.path.rstrip("/")
-    places = [f"{root}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]
-    return [*places, f"{root}{path}/.well-known/openid-configuration"] if path else places
 
 
 def _problem(issuer: str, found: dict[str, Any], addresses: Sequence[str]) -> str:

@@ -288,7 +288,13 @@ class _Introspection:
     async def _ask(self, token: str, mark: bytes) -> CheckedToken | str:
         try:
             async with asyncio.timeout(_WAIT), self._asking:
-                claims = await self._introspected(token)
+                server, secret = self._server, self._server.client_secret or ""
+                if server.client_id is None:
+                    of_client, headers = dict[str, str](), {"authorization": f"Bearer {secret}"}
+                else:
+                    of_client, headers = client_form(server.client_id, secret, server.client_auth)
+                form = {"token": token, "token_type_hint": "access_token", **of_client}
+                claims = await self._fetch.json(server.introspect or "", form=form, headers=headers)
         except TimeoutError:
             raise AuthorizationServerUnavailable("the authorization server is asked about too many tokens") from None
         try:
@@ -297,15 +303,6 @@ class _Introspection:
             known = str(error)
         self._known.put(mark, known, self._server.remember_seconds)
         return known
-
-    async def _introspected(self, token: str) -> dict[str, Any]:
-        server, secret = self._server, self._server.client_secret or ""
-        if server.client_id is None:
-            of_client, headers = dict[str, str](), {"authorization": f"Bearer {secret}"}
-        else:
-            of_client, headers = client_form(server.client_id, secret, server.client_auth)
-        form = {"token": token, "token_type_hint": "access_token", **of_client}
-        return await self._fetch.json(server.introspect or "", form=form, headers=headers)
 
     def _read(self, claims: dict[str, Any]) -> CheckedToken:
         """Return the checked claims in an answer about a token; raises TokenRefused."""
