@@ -290,22 +290,17 @@ async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
     tls = shared_tls()
     signed: dict[str, Any] = auth.client_options() if isinstance(auth, PrincipalAuth) else {"auth": auth}
     if "transport" not in signed and not getproxies():  # a client with a transport of its own knows no proxy
-        signed["transport"] = httpx2.AsyncHTTPTransport(verify=tls, socket_options=_keep_alive())
+        # a socket that notices within a minute when nothing is at its other end any more
+        seconds = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+        known = {getattr(socket, name, None): value for name, value in seconds.items()}  # not each system has each
+        alive = [(socket.IPPROTO_TCP, option, value) for option, value in known.items() if option is not None]
+        alive += [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+        signed["transport"] = httpx2.AsyncHTTPTransport(verify=tls, socket_options=alive)
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, verify=tls, **signed) as http,
         streamable_http_client(url, http_client=http, max_sse_event_size=limit) as streams,
     ):
         yield streams
-
-
-def _keep_alive() -> list[tuple[int, int, int]]:
-    """Return the options of a socket that notices within a minute when nothing is at its other end any more."""
-    seconds = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-    known = {getattr(socket, name, None): value for name, value in seconds.items()}  # not each system has each
-    return [
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-        *((socket.IPPROTO_TCP, option, value) for option, value in known.items() if option is not None),
-    ]
 
 
 def _with_tasks(extensions: Sequence[ClientExtension] | None) -> list[ClientExtension]:

@@ -341,18 +341,6 @@ class KeptConnection:
         except (MCPError, ValidationError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             connection.drop()
             raise ServerError(self._name, f"cannot list what it has: {error}{await connection.reason()}") from error
-        self._report_left_out()
-        if self.pins is not None:
-            await self.pins.read(self.listing, connection.session.instructions)
-        try:
-            await self.on_change()
-            self._unusable = ""
-        except BaseException as raised:  # two of one name, an option's name is gone, a function of the host's fails
-            error = exception_of(raised)
-            self._unusable = str(error)
-            _log.error("%s: its new listing cannot be used", self._name, exc_info=error)
-
-    def _report_left_out(self) -> None:
         failed = frozenset(self.listing.left_out.items())
         for name, reason in sorted(failed - self._warned):
             mend = "They are tried again; include_resources=False leaves them out for good"
@@ -362,6 +350,15 @@ class KeptConnection:
         self._warned = failed
         if failed:
             self._begin_relisting()
+        if self.pins is not None:
+            await self.pins.read(self.listing, connection.session.instructions)
+        try:
+            await self.on_change()
+            self._unusable = ""
+        except BaseException as raised:  # two of one name, an option's name is gone, a function of the host's fails
+            error = exception_of(raised)
+            self._unusable = str(error)
+            _log.error("%s: its new listing cannot be used", self._name, exc_info=error)
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Set the level from which on the server sends log lines; one that refuses is left as it is."""

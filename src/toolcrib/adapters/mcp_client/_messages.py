@@ -109,20 +109,15 @@ def _parts_of(text: bytes) -> list[bytes] | None:
 
 def _message_of(text: bytes) -> Message | ValueError:
     try:
-        return _valid(text)
+        message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+        if isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
+            read: dict[str, Any] = json.loads(text)
+            if "id" in read:  # the SDK takes it for a notification, and the server would wait
+                id = json.dumps(read["id"])[:_MOST_OF_ID]
+                return types.JSONRPCRequest(jsonrpc="2.0", id=id, method=_UNREADABLE_REQUEST)
+        return message
     except ValueError as error:
         return _unreadable(text, error)
-
-
-def _valid(text: bytes) -> Message:
-    """Return a message; a request whose id is neither a text nor an integer is answered by the text of that id."""
-    message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
-    if isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
-        read: dict[str, Any] = json.loads(text)
-        if "id" in read:  # the SDK takes it for a notification, and the server would wait
-            id = json.dumps(read["id"])[:_MOST_OF_ID]
-            return types.JSONRPCRequest(jsonrpc="2.0", id=id, method=_UNREADABLE_REQUEST)
-    return message
 
 
 def _unreadable(text: bytes, error: ValueError) -> Message | ValueError:

@@ -265,28 +265,25 @@ class RemoteServer:
             again: Whether it may be made twice, as it has no effect.
         """
         try:
-            return await self._requested(ask, when, again=again)
+            connection = await self.kept.get()
+            try:
+                return await self._send(ask, connection)
+            except _ConnectionLostError as lost:
+                connection.drop()
+                if not (again or lost.not_done):
+                    last = await connection.reason()
+                    problem = f"was lost {when}{last or '.'} It was not called again"
+                    raise ServerError(self.name, problem, may_have_run=True) from lost
+            connection = await self.kept.get()
+            try:
+                return await self._send(ask, connection)
+            except _ConnectionLostError as lost:
+                connection.drop()
+                problem = f"was lost twice {when}{await connection.reason()}"
+                raise ServerError(self.name, problem, may_have_run=not lost.not_done) from lost
         except _UnreadableError as error:
             problem = f"sent an answer that cannot be read {when}. {error.problem:.500}"
             raise ServerError(self.name, problem, may_have_run=not again) from error
-
-    async def _requested(self, ask: Callable[[Connection], Awaitable[T]], when: str, *, again: bool) -> T:
-        connection = await self.kept.get()
-        try:
-            return await self._send(ask, connection)
-        except _ConnectionLostError as lost:
-            connection.drop()
-            if not (again or lost.not_done):
-                last = await connection.reason()
-                problem = f"was lost {when}{last or '.'} It was not called again"
-                raise ServerError(self.name, problem, may_have_run=True) from lost
-        connection = await self.kept.get()
-        try:
-            return await self._send(ask, connection)
-        except _ConnectionLostError as lost:
-            connection.drop()
-            problem = f"was lost twice {when}{await connection.reason()}"
-            raise ServerError(self.name, problem, may_have_run=not lost.not_done) from lost
 
     async def _send(self, ask: Callable[[Connection], Awaitable[T]], connection: Connection) -> T:
         try:

@@ -292,7 +292,13 @@ class AskingCalls:
         self._calls.add(call, self._seconds)
         asked = {key: question.request for key, question in call.questions.items()}
         state = json.dumps({"asking": call.id})
-        return types.InputRequiredResult(input_requests=asked, request_state=state, _meta=_meta_of(asked))
+        # requests have no `_meta` of their own in the newer generation: by its names, then by their keys
+        merged: dict[str, dict[str, Any]] = {}
+        for key, request in asked.items():
+            meta = None if request.params is None else request.params.meta
+            for name, value in (meta or {}).items():
+                merged.setdefault(name, {})[key] = value
+        return types.InputRequiredResult(input_requests=asked, request_state=state, _meta=merged or None)
 
     def _in_doubt(self, call_id: str, tool: str) -> str:
         if call_id.startswith(f"{self._mark}."):
@@ -310,16 +316,6 @@ class AskingCalls:
 
 def _clock() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _meta_of(asked: Mapping[str, types.InputRequest]) -> dict[str, Any] | None:
-    """Return the `_meta` of requests, which have none in the newer generation: by its names, then by their keys."""
-    merged: dict[str, dict[str, Any]] = {}
-    for key, request in asked.items():
-        meta = None if request.params is None else request.params.meta
-        for name, value in (meta or {}).items():
-            merged.setdefault(name, {})[key] = value
-    return merged or None
 
 
 async def _let_run(call: OpenCall) -> None:

@@ -171,25 +171,21 @@ def _form_for(request: ApprovalRequest, longest: timedelta | None) -> types.Elic
 
 def _schema_for(request: ApprovalRequest, longest: timedelta | None) -> dict[str, Any]:
     if longest is not None and GrantForm.fits(request):
-        return {**_FORM, "properties": _further_fields(request, longest)}
+        decision = {
+            **_FORM["properties"]["decision"],
+            "enum": ["approve", "always", "deny"],
+            "enumNames": ["Yes, this call", "Yes, and further calls as the fields below say", "No"],
+        }
+        fields = GrantForm.schema(request, longest)["properties"]
+        bounds = {
+            clean(f"{_ARGUMENT}{name}"): {**field, "description": f"With always: {field['description']}"}
+            for name, field in fields.pop("bounds")["properties"].items()
+        }
+        if "summed" in fields:
+            fields["summed"]["enum"] = [clean(name) for name in fields["summed"]["enum"]]
+        message = _FORM["properties"]["message"]
+        return {**_FORM, "properties": {"decision": decision, **bounds, **fields, "message": message}}
     return _OF_DOUBT if request.in_doubt else _FORM
-
-
-def _further_fields(request: ApprovalRequest, longest: timedelta) -> dict[str, Any]:
-    """Return the fields of a form by which further calls may be let run, too."""
-    decision = {
-        **_FORM["properties"]["decision"],
-        "enum": ["approve", "always", "deny"],
-        "enumNames": ["Yes, this call", "Yes, and further calls as the fields below say", "No"],
-    }
-    fields = GrantForm.schema(request, longest)["properties"]
-    bounds = {
-        clean(f"{_ARGUMENT}{name}"): {**field, "description": f"With always: {field['description']}"}
-        for name, field in fields.pop("bounds")["properties"].items()
-    }
-    if "summed" in fields:
-        fields["summed"]["enum"] = [clean(name) for name in fields["summed"]["enum"]]
-    return {"decision": decision, **bounds, **fields, "message": _FORM["properties"]["message"]}
 
 
 def _confirmation_key(request: ApprovalRequest) -> str:

@@ -50,10 +50,7 @@ class Offers:
                 listed.append((_prompt_name(entry, offer), entry))
             else:
                 self._add(entry, offer)
-        self._name_prompts(listed)
-
-    def _name_prompts(self, listed: list[tuple[str, ToolEntry]]) -> None:
-        """Name the prompts as they are listed: the host's own first, so that no other server takes their names."""
+        # the host's own first, so that no other server takes their names
         for name, entry in sorted(listed, key=lambda pair: pair[0] != pair[1].name):
             is_taken = name in self.prompts
             if is_taken:

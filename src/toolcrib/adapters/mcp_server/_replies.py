@@ -226,7 +226,24 @@ def reply_to(outcome: Outcome, listed: ListedTool | None) -> types.CallToolResul
         case Failed(code="unknown_tool"):
             raise MCPError(INVALID_PARAMS, clean(outcome.message))
         case Completed() if listed is not None:
-            return _result(outcome, listed)
+            if isinstance(outcome.value, types.CallToolResult) and listed.entry.max_result_chars is None:
+                return outcome.value.model_copy(update={"content": [_block(part) for part in outcome.value.content]})
+            rendered = render(outcome, structured=True, blocks=text_in)
+            if rendered.is_error:
+                return error_result(rendered.text)
+            content = [_block(part) for part in rendered.parts or (rendered.text,)]
+            text, shape = clean(rendered.text), rendered.value
+            if rendered.parts and shape is None:  # the tool gave blocks of the protocol itself
+                if listed.output_schema is None:
+                    return types.CallToolResult(content=content)
+                shape = shape_of(outcome.value)
+            structured = listed.structured(shape, in_blocks=bool(rendered.parts))
+            if structured is not None and text is not rendered.text:
+                structured = _cleaned(structured)
+            misfit = listed.misfit(structured)
+            if misfit:
+                return error_result(f"{text}\n\nThis does not fit the output schema of `{outcome.tool}` ({misfit}).")
+            return types.CallToolResult(content=content, structured_content=structured)
         case _:
             return error_result(outcome.text())
 
@@ -295,27 +312,6 @@ def error_result(text: str, structured: Any = None) -> types.CallToolResult:
     """Return a result that says what went wrong."""
     content: list[types.ContentBlock] = [types.TextContent(text=clean(text))]
     return types.CallToolResult(content=content, structured_content=structured, is_error=True)
-
-
-def _result(outcome: Completed, listed: ListedTool) -> types.CallToolResult:
-    if isinstance(outcome.value, types.CallToolResult) and listed.entry.max_result_chars is None:
-        return outcome.value.model_copy(update={"content": [_block(part) for part in outcome.value.content]})
-    rendered = render(outcome, structured=True, blocks=text_in)
-    if rendered.is_error:
-        return error_result(rendered.text)
-    content = [_block(part) for part in rendered.parts or (rendered.text,)]
-    text, shape = clean(rendered.text), rendered.value
-    if rendered.parts and shape is None:  # the tool gave blocks of the protocol itself
-        if listed.output_schema is None:
-            return types.CallToolResult(content=content)
-        shape = shape_of(outcome.value)
-    structured = listed.structured(shape, in_blocks=bool(rendered.parts))
-    if structured is not None and text is not rendered.text:
-        structured = _cleaned(structured)
-    misfit = listed.misfit(structured)
-    if misfit:
-        return error_result(f"{text}\n\nThis does not fit the output schema of `{outcome.tool}` ({misfit}).")
-    return types.CallToolResult(content=content, structured_content=structured)
 
 
 def _block(part: Any) -> types.ContentBlock:

@@ -45,7 +45,7 @@ from toolcrib.approvals import (
 from toolcrib.calls import ResultReader
 from toolcrib.errors import InsufficientScope, SchemaError, exception_of, explain_options
 from toolcrib.pipeline import Access, Pipeline, Run, local_user, open_run
-from toolcrib.serving import OpenCalls, OpenLimit, Principal, Principals, check_countable
+from toolcrib.serving import OpenCalls, OpenLimit, Principals, check_countable
 from toolcrib.tools import PromptOffer, ResourceOffer, Tool, is_for_apps, offering_of
 from toolcrib.toolsets import ToolEntry, Toolset, ToolsetLike, sources_of
 
@@ -87,7 +87,13 @@ class RequestScopes:
             case types.CallToolRequestParams():
                 return served.scopes_of_tool(read.name)
             case TaskParams():
-                return await self._of_task(read.task_id, served, principal)
+                if self._tasks is None:
+                    return {}
+                try:
+                    task = await self._tasks.find(principal, read.task_id, served.tools)
+                except MCPError:  # there is none, or it is another principal's
+                    return {}
+                return served.scopes_of_tool(task.params.name)
             case types.SubscriptionsListenRequestParams():
                 uris = read.notifications.resource_subscriptions or ()
                 found = [await served.offers.scopes_of_uri(str(uri), principal.run) for uri in uris]
@@ -102,15 +108,6 @@ class RequestScopes:
                 return await served.offers.scopes_of_uri(uri, principal.run)
             case _:
                 return {}
-
-    async def _of_task(self, task_id: str, served: Served, principal: Principal) -> Needed:
-        if self._tasks is None:
-            return {}
-        try:
-            task = await self._tasks.find(principal, task_id, served.tools)
-        except MCPError:  # there is none, or it is another principal's
-            return {}
-        return served.scopes_of_tool(task.params.name)
 
     async def hold(self, ctx: ServerRequestContext[Served, Any], call_next: CallNext) -> HandlerResult:
         """Answer a request whose token has the scopes that it needs; a middleware.

@@ -85,7 +85,20 @@ class SessionLimit:
         session_id, version = headers.get(_ID, ""), headers.get("mcp-protocol-version")
         session = self._sessions.get(session_id)
         if session is not None:
-            await self._continue_session(session, session_id, scope, receive, send)
+
+            async def note_end(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    is_gone = message["status"] == 404 and session.principal == self._principal()
+                    if is_gone or (scope["method"] == "DELETE" and message["status"] < 300):
+                        self._sessions.pop(session_id, None)
+                request.note(message)
+                await send(message)
+
+            request = _OpenRequest(session)
+            try:
+                await self._app(scope, receive, note_end)
+            finally:
+                request.end()
         elif session_id in self._ending:
             await refusal(404, "session", "the session has ended: open a new one")(scope, receive, send)
         elif _ID in headers or (version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS):
@@ -157,23 +170,6 @@ class SessionLimit:
             for request in opened:
                 self._opening[principal] += 1
                 request.end()
-
-    async def _continue_session(
-        self, session: _Session, session_id: str, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        async def note_end(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                is_gone = message["status"] == 404 and session.principal == self._principal()
-                if is_gone or (scope["method"] == "DELETE" and message["status"] < 300):
-                    self._sessions.pop(session_id, None)
-            request.note(message)
-            await send(message)
-
-        request = _OpenRequest(session)
-        try:
-            await self._app(scope, receive, note_end)
-        finally:
-            request.end()
 
     # --- ending sessions
 

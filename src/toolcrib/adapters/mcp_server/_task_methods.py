@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
@@ -156,7 +155,16 @@ class TaskMethods:
         if not is_stateless(ctx):
             raise MCPError(METHOD_NOT_FOUND, "Method not found", ctx.method)
         task, _ = await self._found(ctx, params.task_id)
-        task.answer(_answers(task, params.input_responses))
+        # where one is not of the kind that its question wants, none of them is taken
+        answers: dict[str, BaseModel] = {}
+        for key, question in task.questions.items():
+            if key in params.input_responses:
+                try:
+                    answers[key] = question.accepts[-1].model_validate(params.input_responses[key])
+                except ValidationError as error:
+                    text = f"the answer `{key}` is not a result of {question.request.method}: {error}"
+                    raise MCPError(INVALID_PARAMS, text) from None
+        task.answer(answers)
         return {}
 
     async def _result(self, ctx: _Context, params: TaskParams) -> dict[str, Any]:
@@ -206,23 +214,6 @@ def _missing_capability(why: str) -> MCPError:
     needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
     text = f"{why}, and needs a client that declares the extension {EXTENSION}"
     return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, text, needed)
-
-
-def _answers(task: Task, responses: Mapping[str, Any]) -> dict[str, BaseModel]:
-    """Return the answers to questions of a task; those to none are left out.
-
-    Raises:
-        MCPError: One is not of the kind that its question wants; none of them is taken.
-    """
-    answers: dict[str, BaseModel] = {}
-    for key, question in task.questions.items():
-        if key in responses:
-            try:
-                answers[key] = question.accepts[-1].model_validate(responses[key])
-            except ValidationError as error:
-                text = f"the answer `{key}` is not a result of {question.request.method}: {error}"
-                raise MCPError(INVALID_PARAMS, text) from None
-    return answers
 
 
 async def _ask(ctx: _Context, task: Task, question: ClientQuestion) -> Any:

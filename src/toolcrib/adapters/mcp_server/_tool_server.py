@@ -230,7 +230,27 @@ class ToolServer(ABC):
     async def _reply_to(self, request: ToolRequest) -> CallReply | types.InputRequiredResult:
         try:
             if request.params.request_state is not None:
-                return await self._continue_from_state(request, request.params.request_state)
+                # the SDK has checked the seal of the state
+                sealed = cast("dict[str, Any]", json.loads(request.params.request_state))
+                asked = [ApprovalRequest.from_dict(data) for data in sealed["requests"]]
+                state: Mapping[str, Any] | None = sealed.get("state")
+                if state is None:  # it was too long to travel
+                    found = await self._suspended.find(request.key)
+                    if found is None or set(found.requests) != {approval.id for approval in asked}:
+                        raise MCPError(INVALID_PARAMS, "the call that waited is no longer stored; make it again")
+                    state = found.state
+                may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
+                shown = {id: Grant.from_dict(data) for id, data in sealed.get("unconfirmed", {}).items()}
+                answers, unconfirmed = list[Grant | Denial](), dict[str, Grant]()
+                if may_answer:
+                    responses, longest = request.params.input_responses, self._options.elicit_always
+                    answers, unconfirmed = answers_from_forms(asked, responses, longest, shown)
+                request.continues = tuple(approval.id for approval in asked)
+                result = await self._stored(request, await self.resume(request, state, answers))
+                goes_on = bool(answers or unconfirmed)
+                return await self._reply(
+                    request, result, may_elicit=goes_on, until=sealed["until"], unconfirmed=unconfirmed
+                )
             return await self._reply(request, await self._in_turn(request))
         except NewerForm as error:  # of what is stored nothing has changed
             raise MCPError(INTERNAL_ERROR, clean(f"the call waits as before, and was not made: {error}")) from error
@@ -380,27 +400,6 @@ class ToolServer(ABC):
         if len(state) > _INLINE:
             state = json.dumps(data)
         return types.InputRequiredResult(input_requests=forms, request_state=state)
-
-    async def _continue_from_state(self, request: ToolRequest, text: str) -> CallReply | types.InputRequiredResult:
-        """Continue a call whose client has come back; the SDK has checked the seal of the state before."""
-        sealed = cast("dict[str, Any]", json.loads(text))
-        asked = [ApprovalRequest.from_dict(data) for data in sealed["requests"]]
-        state: Mapping[str, Any] | None = sealed.get("state")
-        if state is None:  # it was too long to travel
-            found = await self._suspended.find(request.key)
-            if found is None or set(found.requests) != {approval.id for approval in asked}:
-                raise MCPError(INVALID_PARAMS, "the call that waited is no longer stored; make it again")
-            state = found.state
-        may_answer = self._options.approve_by == "elicit"  # else only the store's answers count
-        shown = {id: Grant.from_dict(data) for id, data in sealed.get("unconfirmed", {}).items()}
-        answers, unconfirmed = list[Grant | Denial](), dict[str, Grant]()
-        if may_answer:
-            responses, longest = request.params.input_responses, self._options.elicit_always
-            answers, unconfirmed = answers_from_forms(asked, responses, longest, shown)
-        request.continues = tuple(approval.id for approval in asked)
-        result = await self._stored(request, await self.resume(request, state, answers))
-        goes_on = bool(answers or unconfirmed)
-        return await self._reply(request, result, may_elicit=goes_on, until=sealed["until"], unconfirmed=unconfirmed)
 
 
 def request_key(params: types.CallToolRequestParams, principal: Principal, method: str | None = None) -> str:

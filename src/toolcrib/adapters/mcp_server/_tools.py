@@ -150,7 +150,11 @@ class DirectToolServer(ToolServer):
             return Suspension((outcome.request,), outcome.to_dict(), outcome.text(), executed)
         if isinstance(outcome, Completed):
             request.run.retries.pop(outcome.tool, None)  # a principal's run may last for months
-        _require_capability(request, outcome)
+        link, error = request.link, outcome.exception if isinstance(outcome, Failed) else None
+        is_for_lack = isinstance(error, ClientUnavailable | RemoteToolError)  # of a tool here, or of another server
+        if link is not None and link.lacked and is_for_lack and is_stateless(request.ctx):
+            needed = {"requiredCapabilities": required_capabilities(link.lacked)}
+            raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, clean(str(error)), needed)
         if request.answer is not None:
             return request.answer(outcome, original)
         stateless = is_stateless(request.ctx)
@@ -167,15 +171,6 @@ def _listed_tool(listed: ListedTool, text: str | None) -> types.Tool | None:
     except SchemaError:
         _log.exception("%s is not listed: its input cannot be described", listed.entry.name)
         return None
-
-
-def _require_capability(request: ToolRequest, outcome: Outcome) -> None:
-    """Raise the error that newer clients get when a tool needs what they do not declare."""
-    link, error = request.link, outcome.exception if isinstance(outcome, Failed) else None
-    is_for_lack = isinstance(error, ClientUnavailable | RemoteToolError)  # of a tool here, or of another server
-    if link is not None and link.lacked and is_for_lack and is_stateless(request.ctx):
-        needed = {"requiredCapabilities": required_capabilities(link.lacked)}
-        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, clean(str(error)), needed)
 
 
 def _progress(value: Any) -> tuple[str | None, float | None, float | None]:
