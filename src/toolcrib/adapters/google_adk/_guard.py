@@ -165,25 +165,22 @@ class _KnownTools:
             self.add(sub_agent)
         node: Any = agent
         for tool in node.tools if isinstance(agent, LlmAgent) else ():
-            self._add_tool(tool, agent.name)
-
-    def _add_tool(self, tool: Any, agent: str) -> None:
-        match tool:
-            case AgentTool():
-                self.names.add(tool.name)
-                self.add(tool.agent)
-                if _runs_apart(tool):
-                    self.apart.add(tool.name)
-            case FunctionTool() | GatedTool():
-                self.names.add(tool.name)
-            case BaseToolset():
-                self.unlisted.add(agent)
-                is_theirs = type(tool).__module__.startswith("google.adk.tools.mcp_tool.")
-                self.may_be_more |= callable(tool.tool_filter) or not is_theirs
-            case _ if callable(tool):
-                self.names.add(FunctionTool(tool).name)
-            case _:
-                self.may_be_more = True  # a tool of a provider has several names
+            match tool:
+                case AgentTool():
+                    self.names.add(tool.name)
+                    self.add(tool.agent)
+                    if _runs_apart(tool):
+                        self.apart.add(tool.name)
+                case FunctionTool() | GatedTool():
+                    self.names.add(tool.name)
+                case BaseToolset():
+                    self.unlisted.add(agent.name)
+                    is_theirs = type(tool).__module__.startswith("google.adk.tools.mcp_tool.")
+                    self.may_be_more |= callable(tool.tool_filter) or not is_theirs
+                case _ if callable(tool):
+                    self.names.add(FunctionTool(tool).name)
+                case _:
+                    self.may_be_more = True  # a tool of a provider has several names
 
 
 def _runs_apart(tool: object) -> bool:

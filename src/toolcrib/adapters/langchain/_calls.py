@@ -107,7 +107,15 @@ class CallOfGraph:
         A yes to a request that follows another one, as the tool has changed or the call is in doubt, has to name it, as
         `answers` does.
         """
-        value = _value_of(request, self._call.id)
+        # as LangChain's own middleware has it, and the request
+        value = {
+            "type": "tool_approval",
+            "tool_call_id": self._call.id,
+            "name": request.tool,
+            "args": lenient(dict(request.arguments)),
+            "description": request.text(),
+            **request_payload(request),
+        }
         resumed, answer = _interrupt_for_answer(request, value)
         follows = request.replaces is not None or request.in_doubt
         while follows and not (_is_for(request, resumed) or isinstance(answer, Denial)):
@@ -176,18 +184,6 @@ def _interrupt_for_answer(request: ApprovalRequest, value: dict[str, Any]) -> tu
             refused = None
             if answer is not None:
                 return resumed, answer
-
-
-def _value_of(request: ApprovalRequest, call_id: str) -> dict[str, Any]:
-    """Return the value of an interrupt: as LangChain's own middleware has it, and the request."""
-    return {
-        "type": "tool_approval",
-        "tool_call_id": call_id,
-        "name": request.tool,
-        "args": lenient(dict(request.arguments)),
-        "description": request.text(),
-        **request_payload(request),
-    }
 
 
 def _is_for(request: ApprovalRequest, answer: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse, ToolCallRequest
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.messages import ToolCall as TheirCall
 from langchain_core.tools import BaseTool as TheirTool
 from langchain_core.tools import ToolException
@@ -60,7 +60,12 @@ class UsageMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._record(request, await handler(request))
 
     def _record(self, request: ModelRequest[Any], response: Any) -> Any:
-        _log_dropped(request.messages)
+        # the graph was not resumed with the answer of a call that has no result
+        ended = {message.tool_call_id for message in request.messages if isinstance(message, ToolMessage)}
+        for message in request.messages:
+            for call in message.tool_calls if isinstance(message, AIMessage) else ():
+                if call["id"] not in ended:
+                    _log.warning(_DROPPED, call["id"], call["name"])
         answers = cast("list[Any]", response.result) if isinstance(response, ModelResponse) else [response]
         for tools in self._ours.values():
             record_answers(tools, request.runtime, request.state, answers)
@@ -138,7 +143,13 @@ class GuardMiddleware(UsageMiddleware):
 
     def _require_ready(self, request: ToolCallRequest, handler: Callable[..., object]) -> None:
         """Check that no middleware is behind the guard, and, before the first call, the names of the policy."""
-        _require_last(handler)
+        # LangGraph's node makes the call, or a tool that `guard` made
+        if not str(getattr(handler, "__module__", "")).startswith(("langgraph.", "toolcrib.")):
+            raise TypeError(
+                "GuardMiddleware is not the last of middleware=[...]: one behind it that wraps calls of tools could "
+                "make another call than was approved, or make it again. Put the guard last, as in "
+                "middleware=[..., guard]"
+            )
         if not self._are_known:
             self._require_names(cast("Any", request).runtime.tools)
 
@@ -157,14 +168,6 @@ class GuardMiddleware(UsageMiddleware):
         return CallOfGraph(self.gated(tool_call["name"], handling.request.tool), call, runtime, {_Handling: handling})
 
 
-def _log_dropped(messages: Iterable[AnyMessage]) -> None:
-    """Log each call in a transcript that has no result: the graph was not resumed with its answer."""
-    ended = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-    for call in [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]:
-        if call["id"] not in ended:
-            _log.warning(_DROPPED, call["id"], call["name"])
-
-
 def _name_of(tool: Any) -> str:
     """Return the name of a tool of an agent: a tool, a function, or what describes one that a provider runs."""
     if isinstance(tool, dict):
@@ -179,19 +182,6 @@ def _require_unguarded(tools: Iterable[TheirTool]) -> None:
         if isinstance(tool, GatedTool) and tool.is_guarded:
             mend = "one GuardPolicy has them all; or name the tool in GuardPolicy(leave=[...])"
             raise TypeError(f"`{tool.name}` has the gates of a guard already: {mend}")
-
-
-def _require_last(handler: Callable[..., object]) -> None:
-    """Check that what makes a call behind the gates is LangGraph's node, or a tool that `guard` made.
-
-    Raises:
-        TypeError: It is another middleware.
-    """
-    if not str(getattr(handler, "__module__", "")).startswith(("langgraph.", "toolcrib.")):
-        raise TypeError(
-            "GuardMiddleware is not the last of middleware=[...]: one behind it that wraps calls of tools could make "
-            "another call than was approved, or make it again. Put the guard last, as in middleware=[..., guard]"
-        )
 
 
 class _Handling:

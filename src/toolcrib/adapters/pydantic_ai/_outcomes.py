@@ -61,7 +61,14 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], limit: int | None =
     """
     match outcome:
         case Completed():
-            return _result(outcome)
+            value: Any = outcome.value
+            if isinstance(value, ToolReturn):
+                tool_return = cast("ToolReturn[Any]", value)
+                shown = _rendered(replace(outcome, value=tool_return.return_value), file_in)
+                return replace(
+                    tool_return, return_value=_content(shown), content=_beside(outcome, tool_return.content, shown)
+                )
+            return _content(_rendered(outcome, file_in))
         case Rejected():
             return ToolDenied(outcome.reason)
         case Suspended():
@@ -74,15 +81,6 @@ def reply_to(outcome: Outcome, arguments: Mapping[str, Any], limit: int | None =
                 kind = ModelRetry if isinstance(cause, ModelRetry) else ToolFailed
                 raise kind(cut(cause.message, limit)) from cause
             raise ToolFailed(outcome.text()) from cause
-
-
-def _result(outcome: Completed) -> Any:
-    value: Any = outcome.value
-    if isinstance(value, ToolReturn):
-        tool_return = cast("ToolReturn[Any]", value)
-        shown = _rendered(replace(outcome, value=tool_return.return_value), file_in)
-        return replace(tool_return, return_value=_content(shown), content=_beside(outcome, tool_return.content, shown))
-    return _content(_rendered(outcome, file_in))
 
 
 def _beside(outcome: Completed, content: Any, shown: Rendered) -> str | list[Any] | None:

@@ -156,12 +156,22 @@ class _Member(BaseTool):
         except TheirModelRetry as error:
             raise ModelRetry(error.message) from error
         except TheirApprovalRequired as error:
-            raise _approval_required(ctx, arguments, error.metadata or {}) from error
+            # their question as ours; the call keeps what they need with the answer
+            metadata = error.metadata or {}
+            ctx.metadata[_STATE] = {"arguments": dict(arguments), "metadata": dict(metadata)}
+            shown = {key: value for key, value in metadata.items() if key != KEY}
+            waiting = Waiting.of(metadata)
+            if waiting is not None:
+                shown["asked"] = waiting.request.text()  # hooks in there may have edited what is shown out here
+            raise ApprovalRequired(shown) from error
         except CallDeferred as error:
             raise ToolcribError(f"`{member.tool_def.name}` has to be executed elsewhere") from error
         if isinstance(result, ToolDenied):
             raise ApprovalDenied(member.tool_def.name, result.message)
-        return _value_of(result)
+        if not isinstance(result, ToolReturn):
+            return with_media(result)
+        tool_return = cast("ToolReturn[Any]", result)
+        return with_media(tool_return.return_value) if tool_return.content is None else tool_return
 
     def _context(self, ctx: RunContext[Any], arguments: Mapping[str, Any]) -> pydantic_ai.RunContext[Any]:
         """Return their context for one call, with the answer to what the call was suspended for."""
@@ -188,18 +198,6 @@ async def _no_model(messages: list[ModelMessage], info: AgentInfo) -> ModelRespo
     raise RuntimeError("these tools run outside an agent and have no model: from_tools(..., model=...)")
 
 
-def _approval_required(
-    ctx: RunContext[Any], arguments: Mapping[str, Any], metadata: Mapping[str, Any]
-) -> ApprovalRequired:
-    """Return their question as ours, and keep in the call what they need with the answer."""
-    ctx.metadata[_STATE] = {"arguments": dict(arguments), "metadata": dict(metadata)}
-    shown = {key: value for key, value in metadata.items() if key != KEY}
-    waiting = Waiting.of(metadata)
-    if waiting is not None:
-        shown = {**shown, "asked": waiting.request.text()}  # hooks in there may have edited what is shown out here
-    return ApprovalRequired(shown)
-
-
 def _granted(
     metadata: dict[str, Any], ctx: RunContext[Any], asked: Mapping[str, Any], now: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -210,13 +208,6 @@ def _granted(
     override = None if dict(asked) == dict(now) else dict(now)
     grant = waiting.request.grant(ctx.approved_by or "host", override_args=override, user_input=ctx.user_input)
     return {**metadata, **replace(waiting, grant=grant).metadata()}
-
-
-def _value_of(result: Any) -> Any:
-    if not isinstance(result, ToolReturn):
-        return with_media(result)
-    tool_return = cast("ToolReturn[Any]", result)
-    return with_media(tool_return.return_value) if tool_return.content is None else tool_return
 
 
 _AROUND_TOOLS = (

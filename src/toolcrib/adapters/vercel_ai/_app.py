@@ -72,24 +72,20 @@ def request_in(body: Mapping[str, Any]) -> FrontEndRequest:
         FrontEndError: It is not a request of a chat transport, or the message has other parts than text.
     """
     chat = parse_body(_Chat, body, "of the Vercel AI SDK's chat transport")
-    answers = _answers(chat)
-    last = next((message for message in reversed(chat.messages) if message.role == "user"), None)
-    if last is None:
-        return FrontEndRequest(chat.id, answers=answers)
-    if any(part.type != "text" for part in last.parts):
-        raise FrontEndError("a message is text here, and this has other parts", 422)
-    return FrontEndRequest(chat.id, last.id, "\n".join(part.text for part in last.parts), answers)
-
-
-def _answers(chat: _Chat) -> dict[str, FrontEndAnswer]:
-    """Return the last answer to each request, or a no that is among them."""
+    # the last answer to each request, or a no that is among them
     approvals: dict[str, _Approval] = {}
     for part in (part for message in chat.messages for part in message.parts):
         approval = part.approval
         if part.state == "approval-responded" and approval is not None and approval.approved is not None:
             before = approvals.get(approval.id)
             approvals[approval.id] = approval if before is None or before.approved else before
-    return {id: _answer(id, approval.approved is True, approval.reason or "") for id, approval in approvals.items()}
+    answers = {id: _answer(id, approval.approved is True, approval.reason or "") for id, approval in approvals.items()}
+    last = next((message for message in reversed(chat.messages) if message.role == "user"), None)
+    if last is None:
+        return FrontEndRequest(chat.id, answers=answers)
+    if any(part.type != "text" for part in last.parts):
+        raise FrontEndError("a message is text here, and this has other parts", 422)
+    return FrontEndRequest(chat.id, last.id, "\n".join(part.text for part in last.parts), answers)
 
 
 def _answer(id: str, approved: bool, reason: str) -> FrontEndAnswer:
