@@ -196,7 +196,19 @@ CODE_GATES: tuple[Gate, ...] = (
         "            raise\n",
         _OF_RESUME,
     ),
-    Gate("calls that wait are held back", _REPLAY, "        await self._until_caught_up()\n", "", _OF_RESUME),
+    Gate(
+        "calls that wait are held back",
+        _REPLAY,
+        "        watch.start()\n"
+        "        try:\n"
+        "            await self._caught_up.wait()\n"
+        "        finally:\n"
+        "            watch.stop()\n"
+        "        if self._broken is not None:\n"
+        "            raise self._broken\n",
+        "",
+        _OF_RESUME,
+    ),
     Gate(
         "calls that a program left out",
         _RUNS,

@@ -279,7 +279,9 @@ class TypeStubs:
         edits: list[SourceEdit] = []
         for node in ast.walk(source.tree):
             if isinstance(node, ast.keyword) and node.arg is None:
-                edits += _unchecked(source, node)
+                # `**values` is taken as it is: a checker tries each of the values for each parameter
+                start, end = source.span(node)[0], source.span(node.value)[1]
+                edits += [(start, start + len("**"), f"**{_UNPACKED}("), (end, end, ")")]
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 edits.append((*source.span(node), "pass"))  # it would have to be the first statement
             if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
@@ -291,19 +293,9 @@ class TypeStubs:
             wanted = name + (_AWAITED if id(node) in awaited else "")
             if wanted != (node.id if isinstance(node, ast.Name) else ""):
                 edits.append((*source.span(node), wanted))
-        return source.edited(_outermost(edits))
-
-
-def _unchecked(source: Source, unpacked: ast.keyword) -> list[SourceEdit]:
-    """Return the edits that have `**values` taken as it is: a checker tries each of the values for each parameter."""
-    start, end = source.span(unpacked)[0], source.span(unpacked.value)[1]
-    return [(start, start + len("**"), f"**{_UNPACKED}("), (end, end, ")")]
-
-
-def _outermost(edits: list[SourceEdit]) -> list[SourceEdit]:
-    """Return the edits without those inside another one: `a` in `a.b`."""
-    outer: list[SourceEdit] = []
-    for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
-        if not outer or edit[0] >= outer[-1][1]:
-            outer.append(edit)
-    return outer
+        # without those inside another one: `a` in `a.b`
+        outer: list[SourceEdit] = []
+        for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+            if not outer or edit[0] >= outer[-1][1]:
+                outer.append(edit)
+        return source.edited(outer)

@@ -137,7 +137,12 @@ class EarlyScan:
         name = called_name(call)
         if name in self.tools:
             try:
-                yield _literal_call(call, name or "")
+                kwargs: dict[str, Any] = {}
+                for keyword in call.keywords:
+                    if keyword.arg is None:
+                        raise _Stop
+                    kwargs[keyword.arg] = _literal(keyword.value)
+                yield LiteralCall(name or "", [_literal(argument) for argument in call.args], kwargs)
             except _Stop:
                 yield from self._of_all(call.args)  # what the arguments call is called first
                 raise
@@ -152,15 +157,6 @@ class EarlyScan:
 def newlines(text: str) -> str:
     """Return a text with every line ended by a line feed, as programs are read."""
     return text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
-
-
-def _literal_call(call: ast.Call, name: str) -> LiteralCall:
-    kwargs: dict[str, Any] = {}
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            raise _Stop
-        kwargs[keyword.arg] = _literal(keyword.value)
-    return LiteralCall(name, [_literal(argument) for argument in call.args], kwargs)
 
 
 def _literal(node: ast.expr | None, deepest: int = _DEEPEST) -> Any:

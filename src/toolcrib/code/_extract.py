@@ -92,7 +92,8 @@ def _end(lines: list[str], start: int, fence: str, may_quote: bool) -> tuple[int
     first: int | None = None
     quote = ""
     for at in range(start, len(lines)):
-        if not _closes(lines[at], fence):
+        stripped = lines[at].strip()
+        if not (len(stripped) >= len(fence) and set(stripped) == {fence[0]}):
             quote = _quote_after(lines[at], quote) if may_quote else ""
         elif not quote:
             return at, True
@@ -114,11 +115,6 @@ def _quote_after(line: str, quote: str) -> str:
         elif mark[0] != "\\":
             quote = mark
     return quote if len(quote) == 3 else ""
-
-
-def _closes(line: str, fence: str) -> bool:
-    stripped = line.strip()
-    return len(stripped) >= len(fence) and set(stripped) == {fence[0]}
 
 
 def _code(lines: list[str]) -> str:

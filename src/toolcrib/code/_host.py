@@ -120,7 +120,21 @@ class ProgramHost:
             reply = await asyncio.to_thread(reply_to, outcome, arguments, tool.spec, tables)
         else:
             reply = reply_to(outcome, arguments, tool.spec, tables)
-        self._summarize(summary, outcome, reply)
+        summary["outcome"], summary["id"] = outcome.kind, outcome.call_id
+        summary.pop("error", None)  # of an earlier run, where the call was suspended
+        if isinstance(reply, Value):
+            result = _shortened(reply.value)
+            brief = cut(result, _SHORT_CHARS) if isinstance(result, str) else "[...]"
+            summary["result"] = self._within_room(result, brief)
+        elif isinstance(outcome, Suspended):
+            summary["error"] = outcome.text()
+            self.suspended.append(outcome.request)
+            self._activity.suspended(outcome.request)
+        elif isinstance(outcome, Completed):  # with a result that has no JSON form
+            summary["outcome"], summary["error"] = "failed", reply.message if isinstance(reply, Raised) else ""
+        else:
+            text = outcome.text()
+            summary["error"] = self._within_room(text, cut(text, _SHORT_CHARS))
         return outcome, reply
 
     def _read(
@@ -153,23 +167,6 @@ class ProgramHost:
             code = ResultNotSerializable.code
             return Failed(call.name, call.id, code, str(error), type(error).__name__, exception=error)
         return ended[0]
-
-    def _summarize(self, summary: dict[str, Any], outcome: Outcome, reply: Reply) -> None:
-        summary["outcome"], summary["id"] = outcome.kind, outcome.call_id
-        summary.pop("error", None)  # of an earlier run, where the call was suspended
-        if isinstance(reply, Value):
-            result = _shortened(reply.value)
-            brief = cut(result, _SHORT_CHARS) if isinstance(result, str) else "[...]"
-            summary["result"] = self._within_room(result, brief)
-        elif isinstance(outcome, Suspended):
-            summary["error"] = outcome.text()
-            self.suspended.append(outcome.request)
-            self._activity.suspended(outcome.request)
-        elif isinstance(outcome, Completed):  # with a result that has no JSON form
-            summary["outcome"], summary["error"] = "failed", reply.message if isinstance(reply, Raised) else ""
-        else:
-            text = outcome.text()
-            summary["error"] = self._within_room(text, cut(text, _SHORT_CHARS))
 
     def _within_room(self, value: Any, brief: Any) -> Any:
         """Return a value for a summary; `brief` once all that the summaries hold is too much."""

@@ -209,7 +209,14 @@ class JournalHost(ProgramHost):
         self._asked[call.id] = (request, emit)
         self._check_caught_up()
         call.cancelled = False  # a stream that was cut when its program paused, and of which it wants more now
-        await self._until_caught_up()
+        watch = Stopwatch(self._replay_seconds, self._come_late)
+        watch.start()
+        try:
+            await self._caught_up.wait()
+        finally:
+            watch.stop()
+        if self._broken is not None:
+            raise self._broken
         if self._recovering is None:
             self._recovering = asyncio.create_task(self._recover_suspended())
         recovered = (await asyncio.shield(self._recovering)).get(call.id)
@@ -286,16 +293,6 @@ class JournalHost(ProgramHost):
     def _check_caught_up(self) -> None:
         if self.program_calls.expected is None:
             self._caught_up.set()
-
-    async def _until_caught_up(self) -> None:
-        watch = Stopwatch(self._replay_seconds, self._come_late)
-        watch.start()
-        try:
-            await self._caught_up.wait()
-        finally:
-            watch.stop()
-        if self._broken is not None:
-            raise self._broken
 
     def _come_late(self) -> None:
         self._diverge(self.program_calls.diverged("no further call") or ReplayDiverged("a call", "none"))

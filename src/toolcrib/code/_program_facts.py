@@ -71,7 +71,14 @@ class ProgramFacts:
             if isinstance(node, ast.If) and _is_for_types(node.test):
                 stack += [(part, catches) for part in node.orelse]
             elif not isinstance(node, _LEAVES):
-                stack += _inside(node, catches)
+                guarded, inner = _guarded(node, catches) if isinstance(node, ast.stmt) else ((), catches)
+                for field in node._fields:
+                    value: Any = getattr(node, field, None)
+                    if isinstance(value, list):
+                        around = inner if value is guarded else catches
+                        stack += [(part, around) for part in cast("list[Any]", value) if isinstance(part, ast.AST)]
+                    elif isinstance(value, ast.AST) and field not in _UNREAD:
+                        stack.append((value, catches))
 
     def _note(self, node: ast.AST, catches: frozenset[str]) -> None:
         """Add the names, imports, calls and handlers of one node."""
@@ -108,20 +115,6 @@ class ProgramFacts:
     def _add_import(self, module: str, line: int, catches: frozenset[str]) -> None:
         self.is_open = self.is_open or module.partition(".")[0] in _OPEN_MODULES
         self.imports.append(Import(module, line, catches))
-
-
-def _inside(node: ast.AST, catches: frozenset[str]) -> list[_Guarded]:
-    """Return the nodes in a node, each with the errors caught around it, without annotations."""
-    found: list[_Guarded] = []
-    guarded, inner = _guarded(node, catches) if isinstance(node, ast.stmt) else ((), catches)
-    for field in node._fields:
-        value: Any = getattr(node, field, None)
-        if isinstance(value, list):
-            around = inner if value is guarded else catches
-            found += [(part, around) for part in cast("list[Any]", value) if isinstance(part, ast.AST)]
-        elif isinstance(value, ast.AST) and field not in _UNREAD:
-            found.append((value, catches))
-    return found
 
 
 def _guarded(node: ast.stmt, catches: frozenset[str]) -> tuple[Sequence[ast.stmt], frozenset[str]]:

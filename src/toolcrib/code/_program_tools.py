@@ -146,7 +146,12 @@ class ProgramTool:
     def _named(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str]:
         shape = self.shape if len(kwargs) > _EXCESS else None
         if shape is not None and shape.names is not None and len(kwargs) > len(shape.names) + _EXCESS:
-            return kwargs, _too_many_names(shape.names, kwargs)
+            known = shape.names
+            further = islice((name for name in kwargs if name not in known), _SHOWN)
+            unknown = ", ".join(f"`{name:.{_NAME_CHARS}}`" for name in further)
+            most = f"at most {count_text(len(known), 'argument')}"
+            takes = f"it takes {most if known else 'no arguments'} by name"
+            return kwargs, f"{takes}, and more than {len(known) + _EXCESS} were given; it has no {unknown}, and so on"
         if not args:
             return kwargs, ""
         try:
@@ -169,14 +174,6 @@ class ProgramTool:
             return self.spec.canonical(self.spec.arguments(self.spec.validate_model(arguments))).shown
         except (InvalidArguments, SchemaError):
             return None
-
-
-def _too_many_names(known: frozenset[str], names: Iterable[str]) -> str:
-    unknown = ", ".join(f"`{name:.{_NAME_CHARS}}`" for name in islice((n for n in names if n not in known), _SHOWN))
-    takes = (
-        f"it takes at most {count_text(len(known), 'argument')} by name" if known else "it takes no arguments by name"
-    )
-    return f"{takes}, and more than {len(known) + _EXCESS} were given; it has no {unknown}, and so on"
 
 
 def _too_many(order: tuple[str, ...], count: int) -> str:

@@ -145,7 +145,12 @@ def input_schema(program: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     except (PydanticUserError, KeyError, TypeError) as error:  # KeyError: a reference that leads nowhere
         for name, kind in inputs.items():
             if not isinstance(kind, Mapping):
-                _require_schema(program, name, kind)
+                try:
+                    TypeAdapter(kind).json_schema()
+                except (PydanticUserError, KeyError, TypeError):
+                    mend = "give a type, as in list[str], or a JSON schema, as in {'type': 'string'}"
+                    problem = f"its input `{name}` is {kind!r:.80}, which has no JSON schema; {mend}"
+                    raise SavedProgramError(program, problem) from None
         raise SavedProgramError(program, f"an input's type has no JSON schema: {error}") from None
     parts = [schema, *schema["properties"].values()]
     for part in parts:
@@ -182,15 +187,6 @@ def _annotation(kind: Any) -> Any:
     schema = dict(cast("Mapping[str, Any]", kind))
     annotation = Annotated[Any, WithJsonSchema(schema)]
     return NotRequired[annotation] if "default" in schema else annotation
-
-
-def _require_schema(program: str, name: str, kind: Any) -> None:
-    """Raise SavedProgramError when an input is neither a type that has a JSON schema nor such a schema."""
-    try:
-        TypeAdapter(kind).json_schema()
-    except (PydanticUserError, KeyError, TypeError):
-        mend = "which has no JSON schema; give a type, as in list[str], or a JSON schema, as in {'type': 'string'}"
-        raise SavedProgramError(program, f"its input `{name}` is {kind!r:.80}, {mend}") from None
 
 
 def _require_input_names(program: str, names: Iterable[str]) -> None:

@@ -92,16 +92,14 @@ class Lookup:
         entries = [self._toolset[tool] for tool in mine]
         ctx = self._context(_SEARCH, run)
         try:
-            searched = self._searcher(frozenset(mine), entries)
+            names = frozenset(mine)
+            if self._index is None or self._index[0] != names:
+                search = importlib.import_module("toolcrib.toolsets.search")  # with the extra of that name
+                self._index = (names, search.SearchTools(entries))
+            searched = self._index[1]
         except MissingExtraError:
             return [mine[entry.name] for entry in await matching(entries, query, limit, ctx)]
         return [mine[found["name"]] for found in await searched.call(ctx, query, limit)]
-
-    def _searcher(self, names: frozenset[str], entries: list[ToolEntry]) -> Any:
-        if self._index is None or self._index[0] != names:
-            search = importlib.import_module("toolcrib.toolsets.search")  # with the extra of that name
-            self._index = (names, search.SearchTools(entries))
-        return self._index[1]
 
     def _line(self, name: str) -> dict[str, str]:
         entry = self._entry(name)

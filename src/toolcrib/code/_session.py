@@ -186,15 +186,11 @@ def open_session(attempts: Attempts, run: Run | None, state: ProgramSessionState
         raise SessionStateError(f"its data takes {state.size} characters, and {most} is the most (value_size)")
     if not isinstance(sandbox, RestoresSessions):
         raise SessionStateError(f"{type(sandbox).__name__} takes the data of no other session")
-    _take_up(state, run)
-    names = SessionNames({*state.data}, state.complete, state.left_out)
-    return ProgramSession(attempts, sandbox.restored_session(state.data), run, trace, names)
-
-
-def _take_up(state: ProgramSessionState, run: Run) -> None:
-    """Count on from the run of a state, and have the features of a run read its data, whose origin is not known."""
+    # count on from the run of a state, and have its features read the data, whose origin is not known
     if state.run and not run.calls:
         run.restore(state.run)
     if run.features:
         text = json.dumps(dict(state.data), ensure_ascii=False)
         run.read(ModelInput("restored", text, request=ToolCall("session", {}, ""), key=f"session {text}"))
+    names = SessionNames({*state.data}, state.complete, state.left_out)
+    return ProgramSession(attempts, sandbox.restored_session(state.data), run, trace, names)
