@@ -138,7 +138,7 @@ SEAL_GATES: tuple[Gate, ...] = (
         "Instruction(_IF_EQUAL, audit, 1, 1)",
         _OF_FILTER,
     ),
-    Gate("calls of x32", _FILTER, '*([] if machine != "x86_64" else _no_x32())', "*[]", _OF_SEAL),
+    Gate("calls of x32", _FILTER, '[] if machine != "x86_64" else', "[] if machine else", _OF_SEAL),
     Gate("threads and no processes", _FILTER, '"clone": _one_of(0, _NEW_THREAD)', '"clone": _verdict(ALLOW)', _OF_SEAL),
     Gate(
         "flags of a process that lie in memory",

@@ -224,7 +224,9 @@ class Conversation:
         if self._calls.failed is not None:
             raise self._calls.failed
         if self._ended is not None or self._wire.is_over:
-            if self._finishes_calls():
+            # calls of a worker that is gone come to their end, for the journal of the program
+            self._stopwatch.pause()
+            if self._keeps_calls and self._calls.finish():
                 return False
             raise ProgramEnded(self._reason_to_end())
         return self._waiting is not None and self._give(self._waiting)
@@ -248,11 +250,6 @@ class Conversation:
             while (end := worker.ending()) is None and time.monotonic() < until:  # noqa: ASYNC110 -- the zygote is asked
                 await asyncio.sleep(_END_LOOK)  # its socket is closed some time before it has ended
         return self._ended or worker_died(end, self._limits)
-
-    def _finishes_calls(self) -> bool:
-        """Return whether calls of a worker that is gone are to come to their end, for the journal of the program."""
-        self._stopwatch.pause()
-        return self._keeps_calls and self._calls.finish()
 
     @property
     def _keeps_calls(self) -> bool:
@@ -390,7 +387,20 @@ class Conversation:
     def _give(self, waiting: _Waiting) -> bool:
         if isinstance(waiting, WaitFrame):
             if self._inputs.is_live:
-                return self._give_ready(waiting)
+                ready = self._calls.ready
+                if ready:
+                    self._inputs.add_batch(ready)
+                    self._send([self._calls.take(number) for number in ready])
+                    return True
+                if self._alarm_rang:
+                    self._inputs.add_batch([0])
+                    self._send([WAKE])
+                    return True
+                if waiting.seconds is None:
+                    return self._check_deadlock()
+                if self._alarm is None:
+                    self._sleep(waiting.seconds, waiting.line)
+                return False
             expected = self._inputs.expected()
             return self._go_live() if expected is None else self._give_expected(expected)
         if self._calls.is_ready(waiting.id):
@@ -399,22 +409,6 @@ class Conversation:
         if any(call.id == waiting.id for call in self._held_back):
             return self._go_live()
         return self._check_deadlock()
-
-    def _give_ready(self, waiting: WaitFrame) -> bool:
-        ready = self._calls.ready
-        if ready:
-            self._inputs.add_batch(ready)
-            self._send([self._calls.take(number) for number in ready])
-            return True
-        if self._alarm_rang:
-            self._inputs.add_batch([0])
-            self._send([WAKE])
-            return True
-        if waiting.seconds is None:
-            return self._check_deadlock()
-        if self._alarm is None:
-            self._sleep(waiting.seconds, waiting.line)
-        return False
 
     def _give_expected(self, expected: list[int]) -> bool:
         """Send the program what the earlier run sent it after this wait."""

@@ -111,7 +111,12 @@ class _Run:
         except ValueRefused as error:
             return None, ProgramError("exception", "ValueError", f"the program's last value cannot leave it: {error}")
         except BaseException as error:  # the program's own, SystemExit included
-            return None, self._program_error(error)
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self._program.name]
+            shown = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
+            kind = type(error).__name__
+            text = "\n".join(["Traceback (most recent call last):", *shown, f"{kind}: {error}"])
+            line = (frames[-1].lineno or 0) if frames else 0
+            return None, ProgramError("exception", kind, str(error), line, text)
         finally:
             self.is_done.set()
 
@@ -177,14 +182,6 @@ class _Run:
         except ProgramEnded as ended:
             raise _Stop(ended.error) from None
         self._loop.call_soon_threadsafe(self._host.output, text, "stdout")
-
-    def _program_error(self, error: BaseException) -> ProgramError:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self._program.name]
-        shown = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
-        kind = type(error).__name__
-        text = "\n".join(["Traceback (most recent call last):", *shown, f"{kind}: {error}"])
-        line = (frames[-1].lineno or 0) if frames else 0
-        return ProgramError("exception", kind, str(error), line, text)
 
 
 def _pass_on(reply: Future[Reply], call: asyncio.Task[Reply]) -> None:

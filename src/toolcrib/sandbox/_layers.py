@@ -76,7 +76,21 @@ class LayerCheck:
             SandboxUnavailable: A required layer is not in force, or one that is does not hold.
         """
         self._check(ready)
-        self._warn(ready.layers)
+        warns, self._warns = self._warns, False
+        lacking: dict[str | None, list[str]] = {}
+        for layer in LAYERS:
+            if ready.layers.get(layer) != "on" and layer not in self.skip:
+                lacking.setdefault(ready.layers.get(layer), []).append(layer)
+        if warns and lacking:
+            states = "; ".join(
+                f"{', '.join(names)} is {state}. {_REMEDIES[names[0]]}" for state, names in lacking.items()
+            )
+            _log.warning(
+                "programs are confined, and could be confined better: %s. "
+                '%s(require="all") refuses to run programs like that',
+                states,
+                self._sandbox,
+            )
         self.report = MappingProxyType(ready.layers)
         self.layers = tuple(name for name in (*LAYERS, CONTROL_GROUP) if ready.layers.get(name) == "on")
 
@@ -94,21 +108,3 @@ class LayerCheck:
                 raise SandboxUnavailable(
                     f"programs cannot be confined here: {states}", alternatives[0], f"{remedies}. {alternative}"
                 )
-
-    def _warn(self, layers: Mapping[str, str]) -> None:
-        """Log once how programs could be confined better."""
-        warns, self._warns = self._warns, False
-        lacking: dict[str | None, list[str]] = {}
-        for layer in LAYERS:
-            if layers.get(layer) != "on" and layer not in self.skip:
-                lacking.setdefault(layers.get(layer), []).append(layer)
-        if warns and lacking:
-            states = "; ".join(
-                f"{', '.join(names)} is {state}. {_REMEDIES[names[0]]}" for state, names in lacking.items()
-            )
-            _log.warning(
-                "programs are confined, and could be confined better: %s. "
-                '%s(require="all") refuses to run programs like that',
-                states,
-                self._sandbox,
-            )

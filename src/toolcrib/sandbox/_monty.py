@@ -373,16 +373,17 @@ def type_problems(pool: Monty, code: str, stubs: str) -> list[TypeProblem]:
             if isinstance(snapshot, FunctionSnapshot) and snapshot.function_name == "import_stubs":
                 snapshot.resume_not_handled()  # modules that Monty does not know
         except MontyTypingError as error:
-            return _type_problems_of(error.display())
+            found: list[TypeProblem] = []
+            for item in json.loads(error.display()):
+                line, rule, message = item["location"]["row"] - 1, item["name"], item["message"]
+                if (
+                    line >= 1
+                    and item["severity"] == "error"
+                    and rule not in _IGNORED_RULES
+                    and not _MAYBE_NONE.search(message)
+                ):
+                    found.append(TypeProblem(line, rule, message))
+            return found
         except MontyError:
             return []  # it cannot be checked; its errors are reported when it runs
     return []
-
-
-def _type_problems_of(text: str) -> list[TypeProblem]:
-    found: list[TypeProblem] = []
-    for item in json.loads(text):
-        line, rule, message = item["location"]["row"] - 1, item["name"], item["message"]
-        if line >= 1 and item["severity"] == "error" and rule not in _IGNORED_RULES and not _MAYBE_NONE.search(message):
-            found.append(TypeProblem(line, rule, message))
-    return found

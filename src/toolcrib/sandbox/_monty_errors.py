@@ -35,16 +35,12 @@ _UNSUPPORTED = "does not yet support"
 
 def known_exception(name: str) -> str:
     """Return the builtin exception that Monty knows and that is nearest above the one called `name`."""
-    kind = _exception(name)
+    found: object = getattr(builtins, name, None)
+    kind = found if isinstance(found, type) and issubclass(found, BaseException) else None
     for parent in kind.__mro__ if kind is not None else ():
         if parent.__name__ in _KNOWN:
             return parent.__name__
     return "RuntimeError"
-
-
-def _exception(name: str) -> type[BaseException] | None:
-    kind: object = getattr(builtins, name, None)
-    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else None
 
 
 def program_error(error: MontyError, program: Program) -> ProgramError:
@@ -127,14 +123,10 @@ def _traceback(frames: list[Frame], program: Program, last: str) -> str:
         if repeated == _REPEATED:
             parts.append("  [the same line again and again]")
         if repeated < _REPEATED:
-            parts += _frame(frame, program.name, lines)
+            inner = frame.filename == "<string>"  # inside the program's own exec or eval
+            place = "<string>" if inner else program.name
+            shown = [f'  File "{place}", line {frame.line}, in {frame.function_name or "<module>"}']
+            if not inner and 0 < frame.line <= len(lines):
+                shown.append(f"    {lines[frame.line - 1].strip():.200}")
+            parts += shown
     return "\n".join([*parts, last])
-
-
-def _frame(frame: Frame, program: str, lines: list[str]) -> list[str]:
-    inner = frame.filename == "<string>"  # inside the program's own exec or eval
-    place = "<string>" if inner else program
-    shown = [f'  File "{place}", line {frame.line}, in {frame.function_name or "<module>"}']
-    if not inner and 0 < frame.line <= len(lines):
-        shown.append(f"    {lines[frame.line - 1].strip():.200}")
-    return shown

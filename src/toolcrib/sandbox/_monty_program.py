@@ -102,15 +102,13 @@ class MontyProgram:
         self._saved, self._state = saved, None
         self._state: MontyState | None
         if saved is not None:
-            self._restore(saved)
-
-    def _restore(self, saved: MontyState) -> None:
-        self._unawaited = {request.id: request for request in saved.unawaited}
-        self._replies, self._lines = dict(saved.replies), dict(saved.lines)
-        self._calls, self._sleep_left = saved.calls, saved.sleep_left
-        for stream, text, size in zip((self._output.out, self._output.err), saved.output, saved.printed, strict=True):
-            stream.add(text)
-            stream.size = size
+            self._unawaited = {request.id: request for request in saved.unawaited}
+            self._replies, self._lines = dict(saved.replies), dict(saved.lines)
+            self._calls, self._sleep_left = saved.calls, saved.sleep_left
+            streams = (self._output.out, self._output.err)
+            for stream, text, size in zip(streams, saved.output, saved.printed, strict=True):
+                stream.add(text)
+                stream.size = size
 
     # --- from any thread
 
@@ -155,7 +153,10 @@ class MontyProgram:
         except MontyError as failed:
             error = program_error(failed, self._program)
         if error is None:
-            self._report_unawaited()
+            for call, request in self._unawaited.items():
+                name, line = self._lines[call]
+                if isinstance(request, MontyCall):
+                    self._output.err.add(f"`{name}` (line {line}): never awaited, so it did not run\n")
         return self.result(value, error)
 
     @contextmanager
@@ -232,7 +233,11 @@ class MontyProgram:
     def _name(self, snapshot: NameLookupSnapshot) -> SyncSnapshot:
         name = snapshot.variable_name
         if name in self._offered:
-            return self._compute(snapshot.resume, value=_stand_in(name))
+
+            def tool() -> None: ...
+
+            tool.__name__ = name
+            return self._compute(snapshot.resume, value=tool)
         return self._compute(snapshot.resume)
 
     def _function(self, snapshot: FunctionSnapshot) -> Steps[SyncSnapshot]:
@@ -359,12 +364,6 @@ class MontyProgram:
         position = snapshot.position
         return 0 if position.filename == "<string>" else self._encoded.count(b"\n", 0, position.start) + 1
 
-    def _report_unawaited(self) -> None:
-        for call, request in self._unawaited.items():
-            name, line = self._lines[call]
-            if isinstance(request, MontyCall):
-                self._output.err.add(f"`{name}` (line {line}): never awaited, so it did not run\n")
-
     def _crashed(self, crash: MontyCrashedError) -> ProgramError | None:
         if self.ended is not None:
             return self.ended.error
@@ -379,15 +378,6 @@ def _end_of(crash: MontyCrashedError) -> WorkerEnd:
     if crash.timed_out:  # Monty's watchdog, soon after `program_time`: the machine was too busy for Monty's own clock
         return WorkerEnd("time", str(crash))
     return WorkerEnd("outside" if crash.exit_status is None else "program", str(crash))
-
-
-def _stand_in(name: str) -> Callable[[], None]:
-    """Return a function that Monty takes for the tool called `name` where it is used as a value."""
-
-    def tool() -> None: ...
-
-    tool.__name__ = name
-    return tool
 
 
 def _fields(value: Any) -> Mapping[Any, Any] | None:

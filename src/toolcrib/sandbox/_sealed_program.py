@@ -49,7 +49,13 @@ class SealedProgram:
                 raise OSError("it needs Linux")
             self._folder = tempfile.mkdtemp(prefix="toolcrib-")
             options = {"program": program, "libraries": _libraries([program, *trial]), "skip": sorted(skip)}
-            self.report = _report([self._script("trial", {**options, "layers": {}}), CHECK, *trial])
+            command = [self._script("trial", {**options, "layers": {}}), CHECK, *trial]
+            ran = _run(command, {})
+            if ran.returncode != 0:
+                words = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+                raise OSError(f"the program does not start under it ({words or f'status {ran.returncode}'})")
+            report = json.loads(ran.stdout)
+            self.report = Ready(report["ready"], report["broken"])
             self.command = self._script("program", {**options, "layers": self.report.layers})
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self.report = Ready(dict.fromkeys(LAYERS, f"unavailable: {error}"), {})
@@ -69,15 +75,6 @@ class SealedProgram:
         script.write_text(_SCRIPT.format(python=sys.executable, flags=flags, options=text, folder=FOLDER))
         script.chmod(0o700)
         return str(script)
-
-
-def _report(command: Sequence[str]) -> Ready:
-    ran = _run(command, {})
-    if ran.returncode != 0:
-        words = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise OSError(f"the program does not start under it ({words or f'status {ran.returncode}'})")
-    report = json.loads(ran.stdout)
-    return Ready(report["ready"], report["broken"])
 
 
 def _libraries(command: Sequence[str]) -> list[str]:

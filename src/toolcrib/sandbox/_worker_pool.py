@@ -135,17 +135,14 @@ class WorkerStock:
             zygote.read_answers()
             if zygote.alive:
                 return zygote
-            self._drop_zygote(zygote)
+            self._died_unused = 0 if zygote.served else self._died_unused + 1
+            self._drop_spares()
+            zygote.end()
+            self._zygote = None
+            if self._died_unused > 1:
+                self._died_unused = 0
+                raise SandboxError("the sandbox's zygote was started twice, and died each time before its first worker")
         return self._start_zygote()
-
-    def _drop_zygote(self, zygote: Zygote) -> None:
-        self._died_unused = 0 if zygote.served else self._died_unused + 1
-        self._drop_spares()
-        zygote.end()
-        self._zygote = None
-        if self._died_unused > 1:
-            self._died_unused = 0
-            raise SandboxError("the sandbox's zygote was started twice, and died each time before its first worker")
 
     def _checked(self, zygote: Zygote) -> Zygote:
         """Return a zygote that has started as it should."""

@@ -251,17 +251,13 @@ class WorkerSandbox:
         try:
             result = await conversation.run(self._isolation(), keep=keep)
             if result.error is not None and result.error.kind == "sandbox":
-                self._log_last_words()
+                words = self._workers.last_words() if isinstance(self._workers, SpeakingWorkers) else ""
+                if words:
+                    _log.warning("a worker of %s died, and its wall said: %r", self._engine, words)
             return Ended(result, conversation.is_reusable, conversation.names, conversation.left_out)
         finally:
             with self._lock:
                 self._running.discard(conversation)
-
-    def _log_last_words(self) -> None:
-        """Log what a wall said of its worker, which has died."""
-        words = self._workers.last_words() if isinstance(self._workers, SpeakingWorkers) else ""
-        if words:
-            _log.warning("a worker of %s died, and its wall said: %r", self._engine, words)
 
     def _isolation(self) -> tuple[str, ...]:
         return (self._engine, *self._notes, *self._workers.layers, *LIMITS)

@@ -37,20 +37,16 @@ def _join(folder: str, limits: dict[str, int]) -> None:
                 os.mkdir(folder)
         try:
             for name, value in {**limits, "cgroup.procs": 0}.items():  # 0 is this process
-                _write(f"{folder}/{name}", value)
+                descriptor = os.open(f"{folder}/{name}", os.O_WRONLY)
+                try:
+                    os.write(descriptor, str(value).encode())
+                finally:
+                    os.close(descriptor)
         except FileNotFoundError:  # it may have been removed just now, after the last zygote in it
             if is_last or not limits:
                 raise
         else:
             return
-
-
-def _write(path: str, value: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY)
-    try:
-        os.write(descriptor, str(value).encode())
-    finally:
-        os.close(descriptor)
 
 
 def _leave_remover(folders: list[str], channel: socket.socket) -> None:

@@ -195,15 +195,24 @@ def _hint(error: BaseException, text: str, frame: ProgramFrame | None, signature
         return f"Call it as `{signature}`." if isinstance(error, TypeError) and signature not in text else ""
     match error:
         case BaseExceptionGroup():
-            return _of_group(error)
+            inner = [f"{type(part).__name__}: {_message_of(part)}" for part in error.exceptions[:_NAMES_SHOWN]]
+            return "In it: " + "; ".join(inner)
         case NameError(name=str(name)):
             return _of_name(name, frame, signatures)
         case AttributeError(name=str(name), obj=holder):
             return _of_attribute(name, holder)
         case KeyError() if frame is not None:
-            return _of_key(_holder(frame))
+            holder = _holder(frame)
+            if not isinstance(holder, dict):
+                return ""
+            return f"The dict has {_keys(cast('dict[Any, Any]', holder))}."
         case IndexError() if frame is not None:
-            return _of_index(_holder(frame))
+            holder = _holder(frame)
+            if not isinstance(holder, list | tuple | str):
+                return ""
+            size = len(cast("list[Any]", holder))
+            kind = type(cast("object", holder)).__name__
+            return f"The {kind} has {size} item{'' if size == 1 else 's'}." if size else f"The {kind} is empty."
         case ModuleNotFoundError(name=str(name)) if text.startswith("No module"):  # a package asked for it
             return "A program has no network: have a tool fetch it." if name.partition(".")[0] in _OF_NETWORK else ""
         case TypeError():
@@ -212,11 +221,6 @@ def _hint(error: BaseException, text: str, frame: ProgramFrame | None, signature
             return "A program runs to its end and cannot end the process: leave `exit` out."
         case _:
             return ""
-
-
-def _of_group(group: BaseExceptionGroup[BaseException]) -> str:
-    inner = [f"{type(error).__name__}: {_message_of(error)}" for error in group.exceptions[:_NAMES_SHOWN]]
-    return "In it: " + "; ".join(inner)
 
 
 def _of_name(name: str, frame: ProgramFrame | None, signatures: Mapping[str, str]) -> str:
@@ -238,20 +242,6 @@ def _of_attribute(name: str, holder: Any) -> str:
         return f"It is a dict, with {_keys(keys)}."
     dated = hint_for_attribute(name) if type(holder) is str else ""
     return dated or _near(name, [known for known in dir(holder) if not known.startswith("_")])
-
-
-def _of_key(holder: Any) -> str:
-    if not isinstance(holder, dict):
-        return ""
-    return f"The dict has {_keys(cast('dict[Any, Any]', holder))}."
-
-
-def _of_index(holder: Any) -> str:
-    if not isinstance(holder, list | tuple | str):
-        return ""
-    size = len(cast("list[Any]", holder))
-    kind = type(cast("object", holder)).__name__
-    return f"The {kind} has {size} item{'' if size == 1 else 's'}." if size else f"The {kind} is empty."
 
 
 def _keys(holder: dict[Any, Any]) -> str:

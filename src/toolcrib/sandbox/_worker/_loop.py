@@ -84,23 +84,20 @@ class _HostSelector:
         if has_threads():
             self._among_threads(timeout)
         elif timeout is None and not self._exchange.waiting:
-            self._end_waits()
+            # raised in tasks that wait for nothing, so that the error shows the program's lines
+            found = False
+            for task in asyncio.all_tasks():
+                wait: Any = getattr(task, "_fut_waiter", None)
+                if cast("type[Any]", type(wait)) is asyncio.Future:  # neither a task nor a gathering of tasks
+                    wait.set_exception(RuntimeError(_DEADLOCK))
+                    found = True
+            if not found:
+                raise RuntimeError(_DEADLOCK)
         elif not self._called:
             self._exchange.wait(timeout)
             self._exchange.read_batch()
         self._called = False
         return []
-
-    def _end_waits(self) -> None:
-        """Raise in tasks that wait for nothing, so that the error shows the program's lines."""
-        found = False
-        for task in asyncio.all_tasks():
-            wait: Any = getattr(task, "_fut_waiter", None)
-            if cast("type[Any]", type(wait)) is asyncio.Future:  # neither a task nor a gathering of tasks
-                wait.set_exception(RuntimeError(_DEADLOCK))
-                found = True
-        if not found:
-            raise RuntimeError(_DEADLOCK)
 
     def call(self) -> None:
         """End a wait; from any thread."""

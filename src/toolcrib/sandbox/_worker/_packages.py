@@ -169,21 +169,17 @@ def load_packages(names: Iterable[str], folders: Sequence[str]) -> None:
             raise PackageMissing(name, why, "Load it in a plain Python first: it has to work there") from error
         PACKAGES.add(name.partition(".")[0])
         if name not in _SAMPLES:
-            _load_parts(name)
+            # its public modules, which many load when they are first used
+            for part in pkgutil.iter_modules(getattr(sys.modules[name], "__path__", ()), f"{name}."):
+                last = part.name.rpartition(".")[2]
+                if not last.startswith("_") and last not in _NO_PARTS:
+                    with contextlib.suppress(Exception):  # of the package's own code: what it needs may be missing
+                        importlib.import_module(part.name)
     for name in _LATE:
         if all(needed in sys.modules for needed in name.split()):  # pandas loads pyarrow where it is there
             for module in _LATE[name]:
                 with contextlib.suppress(ImportError):  # another version has it elsewhere
                     importlib.import_module(module)
-
-
-def _load_parts(name: str) -> None:
-    """Load the public modules of a package, which many load when they are first used."""
-    for part in pkgutil.iter_modules(getattr(sys.modules[name], "__path__", ()), f"{name}."):
-        last = part.name.rpartition(".")[2]
-        if not last.startswith("_") and last not in _NO_PARTS:
-            with contextlib.suppress(Exception):  # of the package's own code: what it needs may be missing
-                importlib.import_module(part.name)
 
 
 _NO_PARTS: Final = frozenset(["conftest", "setup", "test", "testing", "tests"])

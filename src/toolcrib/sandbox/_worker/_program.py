@@ -36,7 +36,21 @@ class Interpreter:
         self._exchange = exchange
         self._stubs = Stubs(exchange)
         self._sources = Sources()
-        self._names: dict[str, Any] = {"__name__": "__main__", "__builtins__": _builtins(self._stubs)}
+        self._names: dict[str, Any] = {
+            "__name__": "__main__",
+            "__builtins__": {
+                **vars(builtins),
+                "__import__": guarded_import,
+                "open": open,
+                "input": _no_keyboard,
+                "breakpoint": _no_keyboard,
+                "help": _help,
+                "exit": sys.exit,
+                "quit": sys.exit,
+                DEFERRED: self._stubs.deferred,
+                AWAITABLE: awaitable,
+            },
+        }
         module = types.ModuleType("__main__")
         module.__dict__.update(self._names)
         self._names = module.__dict__
@@ -150,21 +164,6 @@ def _compiled(code: str, name: str) -> tuple[types.CodeType, types.CodeType | No
     flags = _FLAGS | body.co_flags & _FUTURES
     value: types.CodeType = compile(ast.Expression(last.value), name, "eval", flags, dont_inherit=True)
     return body, value
-
-
-def _builtins(stubs: Stubs) -> dict[str, Any]:
-    return {
-        **vars(builtins),
-        "__import__": guarded_import,
-        "open": open,
-        "input": _no_keyboard,
-        "breakpoint": _no_keyboard,
-        "help": _help,
-        "exit": sys.exit,
-        "quit": sys.exit,
-        DEFERRED: stubs.deferred,
-        AWAITABLE: awaitable,
-    }
 
 
 def _no_keyboard(*args: Any, **kwargs: Any) -> NoReturn:

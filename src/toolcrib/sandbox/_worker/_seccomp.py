@@ -72,7 +72,13 @@ class Filter:
         if machine not in ARCHITECTURES:
             raise OSError(f"no table of system calls for {machine}; there are: {', '.join(ARCHITECTURES)}")
         column, audit = ARCHITECTURES[machine]
-        head = [*_same_architecture(audit), *([] if machine != "x86_64" else _no_x32())]
+        head = [
+            Instruction(_LOAD, _ARCHITECTURE_AT),
+            Instruction(_IF_EQUAL, audit, 1, 0),
+            *_verdict(KILL),
+            Instruction(_LOAD, _NUMBER_AT),
+            *([] if machine != "x86_64" else [Instruction(_IF_AT_LEAST, _X32, 0, 1), *_verdict(KILL)]),
+        ]
         rest: list[Instruction] = []
         rules = _RULES | _LOADING_RULES if loads else _RULES
         for name, numbers in (ALLOWED | LOADING if loads else ALLOWED).items():
@@ -116,19 +122,6 @@ def _encode(instructions: Sequence[Instruction]) -> bytes:
 
 def _verdict(value: int) -> list[Instruction]:
     return [Instruction(_RETURN, value)]
-
-
-def _same_architecture(audit: int) -> list[Instruction]:
-    return [
-        Instruction(_LOAD, _ARCHITECTURE_AT),
-        Instruction(_IF_EQUAL, audit, 1, 0),
-        *_verdict(KILL),
-        Instruction(_LOAD, _NUMBER_AT),
-    ]
-
-
-def _no_x32() -> list[Instruction]:
-    return [Instruction(_IF_AT_LEAST, _X32, 0, 1), *_verdict(KILL)]
 
 
 def _on(number: int | None, body: list[Instruction]) -> list[Instruction]:

@@ -52,7 +52,15 @@ def _try_all(seal: Seal, zygote: int, channel: int, mapped: int) -> None:
         layer = "seccomp"
         seal.filter()
         if seal.on("seccomp"):
-            found.update(_calls_let_through(loads=seal.becomes is not None))
+            trials: tuple[tuple[str, Callable[[], object]], ...] = (
+                ("a file can be opened", lambda: os.open("/", os.O_RDONLY if seal.becomes is None else os.O_RDWR)),
+                ("a socket can be made", lambda: socket.socket(socket.AF_UNIX)),
+                ("another program can be run", lambda: os.execv("/", ["/"])),
+                ("the parent can be signalled", lambda: os.kill(os.getppid(), 0)),
+                ("a process can be forked", _fork),
+            )
+            if let_through := [breach for breach, trial in trials if not _refused(trial)]:
+                found["seccomp"] = ", ".join(let_through)
     except OSError as error:
         found = {layer: str(error)}
     os.write(CHANNEL, json.dumps(found).encode())
@@ -75,18 +83,6 @@ def _let_through(seal: Seal) -> Iterator[tuple[str, str]]:
     for layer, breach, holds in trials:
         if seal.on(layer) and not holds():
             yield layer, breach
-
-
-def _calls_let_through(*, loads: bool) -> dict[str, str]:
-    trials: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("a file can be opened", lambda: os.open("/", os.O_RDWR if loads else os.O_RDONLY)),
-        ("a socket can be made", lambda: socket.socket(socket.AF_UNIX)),
-        ("another program can be run", lambda: os.execv("/", ["/"])),
-        ("the parent can be signalled", lambda: os.kill(os.getppid(), 0)),
-        ("a process can be forked", _fork),
-    )
-    let_through = [breach for breach, trial in trials if not _refused(trial)]
-    return {"seccomp": ", ".join(let_through)} if let_through else {}
 
 
 def _refused(trial: Callable[[], object]) -> bool:

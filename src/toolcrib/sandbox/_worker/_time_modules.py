@@ -46,7 +46,12 @@ def install() -> None:
     time.asctime, time.strftime = _asctime_now, _strftime_now
     time.clock_gettime, time.clock_gettime_ns = _clock_gettime, _clock_gettime_ns
     timeit.default_timer = time.perf_counter
-    _replace(datetime.datetime, {"now": classmethod(_datetime_now), "utcnow": classmethod(_datetime_utcnow)})
+    # written in C, the class refuses `setattr`; it stays the one class for `isinstance`, `match`, pickles and
+    # subclasses; `date.today` and `datetime.today` ask `time.time`.
+    methods = {"now": classmethod(_datetime_now), "utcnow": classmethod(_datetime_utcnow)}
+    [names] = gc.get_referents(datetime.datetime.__dict__)
+    names.update(methods)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
 
 
 def sleep(seconds: float, /) -> None:
@@ -111,17 +116,6 @@ def _datetime_utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
 def _now(cls: type[datetime.datetime]) -> datetime.datetime:
     seconds, rest = divmod(CLOCK.wall(), 1_000_000_000)
     return cls.fromtimestamp(seconds, datetime.UTC).replace(microsecond=rest // 1000)
-
-
-def _replace(kind: type, methods: dict[str, Any]) -> None:
-    """Replace methods of a class that is written in C, which its own `setattr` refuses.
-
-    So it stays the one class for `isinstance`, `type(x) is`, `match`, pickles and subclasses. `date.today` and
-    `datetime.today` need no replacement: they ask `time.time`.
-    """
-    [names] = gc.get_referents(kind.__dict__)
-    names.update(methods)
-    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
 # --- time zones -------------------------------------------------------------------------------------------------------

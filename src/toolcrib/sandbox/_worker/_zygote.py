@@ -191,12 +191,10 @@ class Requests:
                 worker, status, usage = ended
                 limits = self._living.pop(worker, None)
                 if limits is not None:
-                    self._report_end(worker, self.exit_code(status, usage.ru_utime + usage.ru_stime, limits))
+                    code = self.exit_code(status, usage.ru_utime + usage.ru_stime, limits)
+                    with contextlib.suppress(OSError):  # the host reads none, and must not hold up what it asks for
+                        self._control.send(ANSWER.pack(ENDED, worker, code), socket.MSG_DONTWAIT)
                     self.ended(worker)
-
-    def _report_end(self, worker: int, code: int) -> None:
-        with contextlib.suppress(OSError):  # the host reads none, and must not hold up what it asks for
-            self._control.send(ANSWER.pack(ENDED, worker, code), socket.MSG_DONTWAIT)
 
     def _answer(self) -> bool:
         try:
@@ -245,7 +243,15 @@ class _Zygote(Requests):
         mapped = self._seal.mapped.read()
         worker = os.fork()
         if worker == 0:
-            self._run_worker(limits, channel, mapped)
+            try:
+                self._seal.detach(self._number)
+                self._seal.restrict(channel)
+                self._seal.limit(limits, mapped)
+                self._seal.filter()
+                self._entry.serve(CHANNEL)
+                os._exit(0)
+            finally:
+                os._exit(1)
         return worker
 
     def exit_code(self, status: int, computed: float, limits: Limits) -> int:
@@ -254,15 +260,3 @@ class _Zygote(Requests):
             code == -signal.SIGKILL and computed >= limits.cpu
         )  # the kernel's own, after a SIGXCPU that it ignored
         return -signal.SIGXCPU if is_late else code
-
-    def _run_worker(self, limits: Limits, channel: int, mapped: int) -> None:
-        """Run the worker; never returns."""
-        try:
-            self._seal.detach(self._number)
-            self._seal.restrict(channel)
-            self._seal.limit(limits, mapped)
-            self._seal.filter()
-            self._entry.serve(CHANNEL)
-            os._exit(0)
-        finally:
-            os._exit(1)

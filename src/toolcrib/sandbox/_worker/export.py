@@ -312,20 +312,16 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, types.SimpleNamespace) or type(value).__module__ == "__main__":
-        return _attributes(value)
+        if isinstance(value, BaseException):
+            return None
+        found: dict[str, Any] = {}
+        for kind in reversed(type(value).__mro__):
+            slots: Any = vars(kind).get("__slots__", ())
+            for slot in (slots,) if isinstance(slots, str) else slots:
+                if slot not in ("__dict__", "__weakref__") and hasattr(value, slot):
+                    found[slot] = getattr(value, slot)
+        return {**found, **getattr(value, "__dict__", {})}
     return None
-
-
-def _attributes(value: Any) -> Mapping[str, Any] | None:
-    if isinstance(value, BaseException):
-        return None
-    found: dict[str, Any] = {}
-    for kind in reversed(type(value).__mro__):
-        slots: Any = vars(kind).get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            if slot not in ("__dict__", "__weakref__") and hasattr(value, slot):
-                found[slot] = getattr(value, slot)
-    return {**found, **getattr(value, "__dict__", {})}
 
 
 def _written(value: float) -> float | str:

@@ -103,15 +103,10 @@ def with_tables(value: Any, tables: list[bytearray]) -> Any:
     parts = cast("dict[str, Any]", value)
     number = parts.get(MARK)
     if isinstance(number, int) and number < len(tables):
-        return _table(tables[number])
+        arrow = _arrow()
+        table = arrow.ipc.open_stream(arrow.py_buffer(tables[number])).read_all()
+        return data_frame(table, use_threads=False) if "pandas" in PACKAGES else table
     return {name: with_tables(part, tables) for name, part in parts.items()}
-
-
-def _table(data: bytearray) -> Any:
-    """Return a DataFrame where the program may import pandas, else a table of pyarrow."""
-    arrow = _arrow()
-    table = arrow.ipc.open_stream(arrow.py_buffer(data)).read_all()
-    return data_frame(table, use_threads=False) if "pandas" in PACKAGES else table
 
 
 def data_frame(table: Any, **options: Any) -> Any:
@@ -214,7 +209,9 @@ def _arrow_table(value: Any) -> Any:
     frame = value.reset_index(allow_duplicates=True) if is_named else value.copy(deep=False)
     frame.columns = _own_names(frame.columns)
     for name in frame.columns:
-        if _leaves_as_text(frame[name].dtype):
+        # intervals or periods, also as categories
+        inner = getattr(getattr(frame[name].dtype, "categories", None), "dtype", frame[name].dtype)
+        if str(inner).startswith(("interval", "period")):
             frame[name] = frame[name].astype(object).map(str, na_action="ignore")
     try:
         return arrow.Table.from_pandas(frame, nthreads=1, preserve_index=False)
@@ -235,12 +232,6 @@ def _own_names(names: Iterable[Any]) -> list[str]:
         used.add(unique)
         found.append(unique)
     return found
-
-
-def _leaves_as_text(kind: Any) -> bool:
-    """Return whether a column of pandas has intervals or periods, also as categories."""
-    inner = getattr(getattr(kind, "categories", None), "dtype", kind)
-    return str(inner).startswith(("interval", "period"))
 
 
 def _refusal_of(frame: Any) -> ValueError | None:
