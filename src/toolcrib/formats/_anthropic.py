@@ -133,7 +133,21 @@ class _Anthropic(MessageBlocks, ProviderFormat):
         return {**definition, **{key: value for key, value in sent.items() if value is not None}}
 
     def check_strict(self, before: list[Item], definition: Item) -> None:
-        _check_request([*before, definition])
+        # the tool with which strict definitions become too many
+        optional = unions = 0
+        for number, tool in enumerate([*before, definition], 1):
+            objects = list(subschemas(tool["input_schema"]))
+            optional += sum(len(part.get("properties", ())) - len(part.get("required", ())) for part in objects)
+            unions += sum("anyOf" in part or isinstance(part.get("type"), list) for part in objects)
+            counted: tuple[tuple[int, int, str], ...] = (
+                (number, _TOOLS, "strict tools"),
+                (optional, _OPTIONAL, "optional parameters"),
+                (unions, _UNIONS, "parameters of several types"),
+            )
+            for count, most, noun in counted:
+                if count > most:
+                    problem = f"a request takes {most} {noun} in strict mode, and with this tool there are {count}"
+                    raise FormatError(tool["name"], "anthropic", f"{problem}; offer fewer tools, or leave `strict` out")
 
     # --- replies
 
@@ -375,24 +389,6 @@ def _file(media: str | Media) -> Item:
 
 
 # --- schemas
-
-
-def _check_request(definitions: list[Item]) -> None:
-    """Raise FormatError for the tool with which strict definitions become too many."""
-    optional = unions = 0
-    for number, tool in enumerate(definitions, 1):
-        objects = list(subschemas(tool["input_schema"]))
-        optional += sum(len(part.get("properties", ())) - len(part.get("required", ())) for part in objects)
-        unions += sum("anyOf" in part or isinstance(part.get("type"), list) for part in objects)
-        counted: tuple[tuple[int, int, str], ...] = (
-            (number, _TOOLS, "strict tools"),
-            (optional, _OPTIONAL, "optional parameters"),
-            (unions, _UNIONS, "parameters of several types"),
-        )
-        for count, most, noun in counted:
-            if count > most:
-                problem = f"a request takes {most} {noun} in strict mode, and with this tool there are {count}"
-                raise FormatError(tool["name"], "anthropic", f"{problem}; offer fewer tools, or leave `strict` out")
 
 
 def _is_beside_words(part: RefusedPart, message: Mapping[str, Any]) -> bool:

@@ -165,7 +165,11 @@ class _Bedrock(MessageBlocks, ProviderFormat):
                 calls += 1
             if fields:
                 blocks.append(fields)
-        text = _text_of(blocks)
+        text = "".join(
+            text_or_empty(part.get("text"))
+            for block in blocks
+            for part in (block, *objects_in(_inner(block, "citationsContent").get("content")))
+        )
         blocks = self.taken_back(blocks, bool(calls) or draft.stop_kind == "paused", problems)
         items = ({"role": "assistant", "content": blocks},) if blocks else ()
         read = replace(draft, items=items, text=text, problems=tuple(problems))
@@ -309,14 +313,6 @@ def _cited(block: Item) -> Item:
 
 def _id(use: Mapping[str, Any]) -> str:
     return text_or_empty(use.get("toolUseId"))
-
-
-def _text_of(blocks: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(
-        text_or_empty(part.get("text"))
-        for block in blocks
-        for part in (block, *objects_in(_inner(block, "citationsContent").get("content")))
-    )
 
 
 def _shown(content: object) -> str:

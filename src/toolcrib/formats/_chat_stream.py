@@ -211,7 +211,10 @@ class _StreamedCall:
             elif isinstance(value, str):
                 self._add_text(value)
             elif value is not None:
-                self._add_value(value)
+                if (self._length or self._value) and not self.fault and not self._came_before(value):
+                    self.fault = "its arguments came twice, and are not the same"
+                if not self._length:
+                    self._value = value
         known = ("index", "id", "type", self.kind, *KINDS)
         self._rest |= {key: value for key, value in piece.items() if key not in known and value is not None}
 
@@ -239,12 +242,6 @@ class _StreamedCall:
         if not text or len(text) != self._length or self._key != "arguments":
             return False
         return text == "".join(self._texts) and self._is_whole()
-
-    def _add_value(self, value: Any) -> None:
-        if (self._length or self._value) and not self.fault and not self._came_before(value):
-            self.fault = "its arguments came twice, and are not the same"
-        if not self._length:
-            self._value = value
 
     def _came_before(self, arguments: Any) -> bool:
         """Return whether arguments are those that came before."""

@@ -95,7 +95,10 @@ class _Cohere(ChatFormat):
         parameters: Item = dict(tool.parameters)
         if tool.strict:
             parameters = strict_schema(tool.name, self.title, tool.parameters, _STRICT)
-            _check_required(tool.name, parameters)
+            # strict mode refuses an object without a required property
+            if any("object" in kinds_of(part) and not part.get("required") for part in subschemas(parameters)):
+                problem = "strict mode wants a required property in each object; give it one, or leave `strict` out"
+                raise FormatError(tool.name, COHERE.title, problem)
         described = {"description": tool.description} if tool.description else {}
         return {"type": "function", "function": {"name": tool.name, **described, "parameters": parameters}}
 
@@ -196,13 +199,6 @@ class _Cohere(ChatFormat):
 
     def choice_parameters(self, choice: Any) -> Item:
         return {} if choice is None else {"tool_choice": choice}
-
-
-def _check_required(tool: str, schema: Item) -> None:
-    """Raise FormatError for an object without a required property, which strict mode refuses."""
-    if any("object" in kinds_of(part) and not part.get("required") for part in subschemas(schema)):
-        problem = "strict mode wants a required property in each object; give it one, or leave `strict` out"
-        raise FormatError(tool, COHERE.title, problem)
 
 
 def _listed(key: str, value: Any, event: Mapping[str, Any]) -> Any:

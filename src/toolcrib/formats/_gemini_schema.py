@@ -78,7 +78,8 @@ def _written_out(source: dict[str, Any], walk: SchemaWalk) -> dict[str, Any]:
     if items is not None:
         source["items"] = _items(items, walk)
     if "anyOf" in source:
-        source = _merge([_schema(part, walk) for part in source.pop("anyOf")], source)
+        choices = [_schema(part, walk) for part in source.pop("anyOf")]
+        source = {**source, "anyOf": choices} if len(choices) > 1 else {**choices[0], **source}
     return described(source, ", ".join(filter(None, words)))
 
 
@@ -95,11 +96,6 @@ def _lost(source: dict[str, Any], walk: SchemaWalk) -> str:
         return "an object of any names"
     remaining = source.keys() & {"type", "anyOf", "oneOf", "enum", "const", "properties"}
     return "" if remaining else "any JSON value"
-
-
-def _merge(choices: list[dict[str, Any]], outer: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its choices; a single one becomes part of it."""
-    return {**outer, "anyOf": choices} if len(choices) > 1 else {**choices[0], **outer}
 
 
 def _items(items: Any, walk: SchemaWalk) -> dict[str, Any]:

@@ -159,7 +159,13 @@ def gathered_reply(chunks: Iterable[Mapping[str, Any]]) -> ReplyStream:
             part = taken_back(sent, stream.misread)
             new = calls.add(part, stream.misread) if "functionCall" in part else part
             if new:
-                _append_part(parts, new)
+                # text goes on where text of the same kind stopped, unless one of them is signed
+                last = parts[-1] if parts else {}
+                joins = all({"text"} <= set(part) <= {"text", "thought"} for part in (last, new))
+                if joins and bool(new.get("thought")) == bool(last.get("thought")):
+                    last["text"] = text_or_empty(last["text"]) + text_or_empty(new["text"])
+                else:
+                    parts.append(new)
     for call in calls.begun:
         call.close()
     unfinished = [call for call in calls.begun if not call.is_whole]
@@ -220,13 +226,3 @@ class _PartialCalls:
         if partial.open:
             self._open[id or len(self.begun)] = partial
         return partial.part
-
-
-def _append_part(parts: list[Item], part: Item) -> None:
-    """Append a part; text goes on where text of the same kind stopped, unless one of them is signed."""
-    last = parts[-1] if parts else {}
-    joins = set(part) <= {"text", "thought"} and set(last) <= {"text", "thought"} and "text" in last and "text" in part
-    if joins and bool(part.get("thought")) == bool(last.get("thought")):
-        last["text"] = text_or_empty(last["text"]) + text_or_empty(part["text"])
-    else:
-        parts.append(part)

@@ -162,7 +162,9 @@ class _Interactions(ProviderFormat):
             values = object_or_empty(call.arguments)
             return (CallPiece(call.id, call.name, call.kind, place, values=values, begins=True),)
         if kind == "step.delta":
-            return (CallPiece(place=place, text=_arguments_in(object_or_empty(chunk.get("delta")))),)
+            delta = object_or_empty(chunk.get("delta"))
+            text = text_or_empty(delta.get("arguments")) if delta.get("type") == "arguments_delta" else ""
+            return (CallPiece(place=place, text=text),)
         return (CallPiece(place=place, ends=True),) if kind == "step.stop" else ()
 
     def _read(
@@ -319,10 +321,6 @@ def _text_of(step: Mapping[str, Any]) -> str:
     return "".join(text_or_empty(part.get("text")) for part in objects_in(step.get("content")))
 
 
-def _arguments_in(delta: Mapping[str, Any]) -> str:
-    return text_or_empty(delta.get("arguments")) if delta.get("type") == "arguments_delta" else ""
-
-
 # --- streams
 
 
@@ -399,7 +397,10 @@ class _Stream(StreamEnd):
         elif kind == "thought_summary":
             _add_text(step, "summary", object_at(delta, "content", self.misread))
         elif kind == "text_annotation_delta":
-            _annotate(step, objects_at(delta, "annotations", self.misread))
+            parts = [dict(part) for part in objects_in(step.get("content"))] or [{"type": "text", "text": ""}]
+            notes = objects_at(delta, "annotations", self.misread)
+            parts[-1]["annotations"] = [*objects_in(parts[-1].get("annotations")), *notes]
+            step["content"] = parts
         elif kind in _MEDIA:
             step["content"] = [*objects_in(step.get("content")), dict(delta)]
         else:
@@ -426,12 +427,6 @@ def _add_text(step: Item, key: str, piece: Mapping[str, Any]) -> None:
     elif piece:
         parts.append(dict(piece))
     step[key] = parts
-
-
-def _annotate(step: Item, notes: Sequence[Mapping[str, Any]]) -> None:
-    parts = [dict(part) for part in objects_in(step.get("content"))] or [{"type": "text", "text": ""}]
-    parts[-1]["annotations"] = [*objects_in(parts[-1].get("annotations")), *notes]
-    step["content"] = parts
 
 
 def _merge(step: Item, delta: Mapping[str, Any]) -> None:

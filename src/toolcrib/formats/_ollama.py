@@ -50,8 +50,15 @@ class _Ollama(OptionalIds, ChatFormat):
     def define(self, tool: Declaration) -> Item:
         self.callers_of(tool)
         check_root(tool.name, self.title, tool.parameters)
-        parameters = _parameters(tool)
-        return {"type": "function", "function": {**_described(tool), "parameters": parameters}}
+        # what the server would drop without a word is said in words
+        schema = openapi_schema(tool.name, tool.parameters) or {"type": "object", "properties": Item()}
+        parameters, declared = cast("Item", _trimmed(schema)), tool.parameters
+        for name, part in parameters["properties"].items():
+            if part.keys() - _PLAIN and isinstance(declared["properties"][name], Mapping):
+                shape = {"$defs": declared.get("$defs", {}), **declared["properties"][name]}
+                parameters["properties"][name] = described(part, describe_shape(shape, tool.name))
+        described_as = {"description": tool.description} if tool.description else {}
+        return {"type": "function", "function": {"name": tool.name, **described_as, "parameters": parameters}}
 
     # --- replies
 
@@ -180,21 +187,6 @@ def _answer(result: WireResult) -> Item:
 
 
 # --- schemas
-
-
-def _described(tool: Declaration) -> Item:
-    return {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
-
-
-def _parameters(tool: Declaration) -> Item:
-    """Return the schema with the keywords that the server keeps; what it would drop without a word is said in words."""
-    schema = openapi_schema(tool.name, tool.parameters) or {"type": "object", "properties": Item()}
-    written, declared = cast("Item", _trimmed(schema)), tool.parameters
-    for name, part in written["properties"].items():
-        if part.keys() - _PLAIN and isinstance(declared["properties"][name], Mapping):
-            shape = {"$defs": declared.get("$defs", {}), **declared["properties"][name]}
-            written["properties"][name] = described(part, describe_shape(shape, tool.name))
-    return written
 
 
 def _trimmed(schema: Any) -> Any:

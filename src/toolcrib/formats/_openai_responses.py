@@ -152,7 +152,36 @@ class _Responses(ProviderFormat):
         return self._read(reply, self.ended(_words(reply), _errors(reply), streamed=False), taken)
 
     def gather(self, chunks: Iterable[object], taken: Collection[str] = ()) -> WireReply:
-        stream = _gathered(json_shape(chunk) for chunk in chunks)
+        begun: dict[int, Item] = {}
+        done: dict[int, Item] = {}
+        arguments: dict[int, list[str]] = {}
+        stream = _Stream()
+        for event in (json_shape(chunk) for chunk in chunks):
+            kind = text_or_empty(event.get("type"))
+            place = number_at(event, "output_index", stream.misread)
+            stream.errors += _errors(event)
+            if kind in _ENDED:
+                response = object_at(event, "response", stream.misread)
+                stream.response = {**stream.response, **response}
+                ended = _ENDED[kind]
+                stream.words += [*([] if ended == "completed" else [ended]), *_words({"status": ended, **response})]
+                stream.errors += _errors(response)
+            elif kind == "response.output_item.added":
+                begun[place], arguments[place] = dict(object_at(event, "item", stream.misread)), []
+            elif kind == "response.output_item.done":
+                done[place] = dict(object_at(event, "item", stream.misread))
+            elif kind in _DELTAS:
+                arguments.setdefault(place, []).append(text_or_empty(event.get("delta")))
+            elif place in begun and kind == "response.output_text.delta":
+                parts = [dict(part) for part in objects_in(begun[place].get("content"))]
+                if not parts:
+                    parts.append({"type": "output_text", "text": "", "annotations": []})
+                parts[-1]["text"] = text_or_empty(parts[-1].get("text")) + text_or_empty(event.get("delta"))
+                begun[place]["content"] = parts
+        if not stream.response.get("output"):  # some servers leave it out of the last event
+            places = sorted({*begun, *done, *arguments})
+            found = (done.get(at) or _cut(begun.get(at, {}), arguments.get(at, []), stream) for at in places)
+            stream.response["output"] = [item for item in found if item]
         return self._read(stream.response, self.ended_stream(stream), taken)
 
     def recognises(self, shape: Mapping[str, Any]) -> bool:
@@ -224,6 +253,7 @@ class _Responses(ProviderFormat):
             return ()
         name = text_or_empty(item.get("name")) or kind
         is_plain = kind == "function_call" and not item.get("namespace")
+        kind = text_or_empty(object_or_empty(item.get("caller")).get("type"))
         return (
             WireCall(
                 text_or_empty(item.get(_id_key(kind))),
@@ -232,7 +262,7 @@ class _Responses(ProviderFormat):
                 "function" if is_plain else kind,
                 self._fault(item, kind),
                 None if is_plain and not item.get("caller") else item,
-                _caller(item),
+                "programmatic" if kind == "program" else kind or "direct",
             ),
         )
 
@@ -297,12 +327,6 @@ class _Responses(ProviderFormat):
         named = [(call.id, call.name, arguments_text(call.arguments)) for call in calls]
         items = [{"type": "function_call", "call_id": id, "name": name, "arguments": sent} for id, name, sent in named]
         return [*(self.assistant(text) if text else ()), *items]
-
-
-def _caller(item: Mapping[str, Any]) -> str:
-    """Return the caller of a call, in the words of a definition's `allowed_callers`."""
-    kind = text_or_empty(object_or_empty(item.get("caller")).get("type"))
-    return "programmatic" if kind == "program" else kind or "direct"
 
 
 def _id_key(kind: str) -> str:
@@ -422,45 +446,6 @@ class _Stream(StreamEnd):
     """The response that events make up."""
 
     response: Item = field(default_factory=Item)
-
-
-def _gathered(events: Iterable[Mapping[str, Any]]) -> _Stream:
-    begun: dict[int, Item] = {}
-    done: dict[int, Item] = {}
-    arguments: dict[int, list[str]] = {}
-    stream = _Stream()
-    for event in events:
-        kind = text_or_empty(event.get("type"))
-        place = number_at(event, "output_index", stream.misread)
-        stream.errors += _errors(event)
-        if kind in _ENDED:
-            response = object_at(event, "response", stream.misread)
-            stream.response = {**stream.response, **response}
-            ended = _ENDED[kind]
-            stream.words += [*([] if ended == "completed" else [ended]), *_words({"status": ended, **response})]
-            stream.errors += _errors(response)
-        elif kind == "response.output_item.added":
-            begun[place], arguments[place] = dict(object_at(event, "item", stream.misread)), []
-        elif kind == "response.output_item.done":
-            done[place] = dict(object_at(event, "item", stream.misread))
-        elif kind in _DELTAS:
-            arguments.setdefault(place, []).append(text_or_empty(event.get("delta")))
-        elif place in begun:
-            _grow(begun[place], kind, text_or_empty(event.get("delta")))
-    if not stream.response.get("output"):  # some servers leave it out of the last event
-        places = sorted({*begun, *done, *arguments})
-        found = [done.get(place) or _cut(begun.get(place, {}), arguments.get(place, []), stream) for place in places]
-        stream.response["output"] = [item for item in found if item]
-    return stream
-
-
-def _grow(item: Item, kind: str, delta: str) -> None:
-    if kind == "response.output_text.delta":
-        parts = [dict(part) for part in objects_in(item.get("content"))]
-        if not parts:
-            parts.append({"type": "output_text", "text": "", "annotations": []})
-        parts[-1]["text"] = text_or_empty(parts[-1].get("text")) + delta
-        item["content"] = parts
 
 
 def _cut(item: Item, arguments: list[str], stream: _Stream) -> Item | None:

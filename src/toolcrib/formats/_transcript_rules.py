@@ -246,7 +246,14 @@ class TranscriptRules(ABC):
         if not self.check(items):
             return items, []
         pairing = self.paired(items)
-        renamed, dropped = self._renamed(pairing), self._leading_nowhere(items)
+        used = {spot.call.id for spot in pairing.calls}
+        renamed: dict[CallSpot, str] = {}
+        for position, spot in enumerate(pairing.calls):
+            if spot.reused or spot.refused or (self.layout.needs_ids and not spot.id):
+                seed = seed_of([spot.call.name, spot.call.arguments], position)
+                renamed[spot] = unused_id(seed, self.make_id, used)
+                used.add(renamed[spot])
+        dropped = self._leading_nowhere(items)
         mend = self._mend_later if self.layout.place == "later" else self._mend_adjacent
         strays = {(at, id(items[at])) for at in dropped}
         mended = [(at, item) for at, item in mend(items, pairing, renamed) if (at, id(item)) not in strays]
@@ -328,17 +335,6 @@ class TranscriptRules(ABC):
     def _left_out(self, speaker: Speaker) -> list[Item]:
         """Return the turn that stands for one that is missing."""
         return self.user(_LEFT_OUT["user"]) if speaker == "user" else self.assistant(_LEFT_OUT["assistant"])
-
-    def _renamed(self, pairing: Pairing) -> dict[CallSpot, str]:
-        """Return new ids for the calls that need one."""
-        used = {spot.call.id for spot in pairing.calls}
-        new_ids: dict[CallSpot, str] = {}
-        for position, spot in enumerate(pairing.calls):
-            if spot.reused or spot.refused or (self.layout.needs_ids and not spot.id):
-                seed = seed_of([spot.call.name, spot.call.arguments], position)
-                new_ids[spot] = unused_id(seed, self.make_id, used)
-                used.add(new_ids[spot])
-        return new_ids
 
     def _raw_answer(self, spot: CallSpot, renamed: Mapping[CallSpot, str]) -> Item:
         id = renamed.get(spot)

@@ -31,7 +31,30 @@ def merged(first: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, An
     """
     merged_schema = dict(first)
     for other in others:
-        merged_schema = _merged(merged_schema, other)
+        rest: dict[str, Any] = {}
+        groups = {key: group for group in _TOGETHER for key in group}
+        for key, value in other.items():
+            if key in _OBJECT or key in _VALUES or key == "allOf":
+                continue
+            group = groups.get(key, (key,))
+            if key not in merged_schema and not merged_schema.keys() & set(group):
+                continue
+            if all(merged_schema.get(grouped) == other.get(grouped) for grouped in group):
+                continue
+            found = _stricter(key, merged_schema.get(key), value)
+            if key in ABOUT and key in merged_schema:
+                continue
+            if found is None:
+                rest |= {grouped: other[grouped] for grouped in group if grouped in other}
+            else:
+                merged_schema[key] = found
+        skipped = {"allOf", *_OBJECT, *_VALUES, *rest, *merged_schema}
+        merged_schema |= {key: value for key, value in other.items() if key not in skipped}
+        if not _merge_values(merged_schema, other):
+            rest |= {key: other[key] for key in _VALUES if key in other}
+        _merge_objects(merged_schema, other)
+        parts = [*merged_schema.get("allOf", ()), *other.get("allOf", ()), *([rest] if rest else ())]
+        merged_schema = {**merged_schema, "allOf": parts} if parts else merged_schema
     return merged_schema
 
 
@@ -62,33 +85,6 @@ def no_value_fits(schema: Mapping[str, Any]) -> bool:
         return True
     mine, theirs = values_of(schema), [values for part in rest if (values := values_of(part)) is not None]
     return mine is not None and any(all(value not in mine for value in values) for values in theirs)
-
-
-def _merged(merged_schema: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    rest: dict[str, Any] = {}
-    groups = {key: group for group in _TOGETHER for key in group}
-    for key, value in other.items():
-        if key in _OBJECT or key in _VALUES or key == "allOf":
-            continue
-        group = groups.get(key, (key,))
-        if key not in merged_schema and not merged_schema.keys() & set(group):
-            continue
-        if all(merged_schema.get(grouped) == other.get(grouped) for grouped in group):
-            continue
-        found = _stricter(key, merged_schema.get(key), value)
-        if key in ABOUT and key in merged_schema:
-            continue
-        if found is None:
-            rest |= {grouped: other[grouped] for grouped in group if grouped in other}
-        else:
-            merged_schema[key] = found
-    added = {k: v for k, v in other.items() if k not in merged_schema and k not in rest and k not in _OBJECT | _VALUES}
-    merged_schema |= {key: value for key, value in added.items() if key != "allOf"}
-    if not _merge_values(merged_schema, other):
-        rest |= {key: other[key] for key in _VALUES if key in other}
-    _merge_objects(merged_schema, other)
-    parts = [*merged_schema.get("allOf", ()), *other.get("allOf", ()), *([rest] if rest else ())]
-    return {**merged_schema, "allOf": parts} if parts else merged_schema
 
 
 def _stricter(key: str, value: Any, other: Any) -> Any:

@@ -81,7 +81,16 @@ class _Writer:
             token = self._next(_TOKEN)
             repeat, last = token["repeat"], self._last
             if repeat is not None:
-                self._repeat(token)
+                if self._last is None or self._text.startswith(("*", "+", "?"), self._at):
+                    raise _NotPortableError
+                least, most = _number(token["least"]), _number(token["most"])
+                if most is not None and least is not None and most < least:
+                    raise _NotPortableError
+                times = max(least or 1, most or 1)
+                limits = re.sub("(?<![0-9])0+(?=[0-9])", "", token[0])  # RE2 reads {01} as text
+                self._written.append(limits)
+                self._groups[-1].add(_Part((self._last.states + 1) * (times + 1), self._last.repeats * times))
+                self._last = None
                 continue
             if last is not None:
                 self._groups[-1].add(last)
@@ -133,18 +142,6 @@ class _Writer:
             raise _NotPortableError
         self._written.append(")")
         self._last = self._groups.pop()
-
-    def _repeat(self, token: re.Match[str]) -> None:
-        if self._last is None or self._text.startswith(("*", "+", "?"), self._at):
-            raise _NotPortableError
-        least, most = _number(token["least"]), _number(token["most"])
-        if most is not None and least is not None and most < least:
-            raise _NotPortableError
-        times = max(least or 1, most or 1)
-        limits = re.sub("(?<![0-9])0+(?=[0-9])", "", token[0])  # RE2 reads {01} as text
-        self._written.append(limits)
-        self._groups[-1].add(_Part((self._last.states + 1) * (times + 1), self._last.repeats * times))
-        self._last = None
 
     def _class(self, opening: str) -> tuple[str, int]:
         """Return a class of characters and how many states it has; its opening bracket is read."""

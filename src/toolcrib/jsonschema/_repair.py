@@ -198,7 +198,11 @@ class _Repair:
                 self._widened += 1
             if self._has_closed and isinstance(repaired.get("allOf"), list):
                 repaired = self._joined(repaired)
-            _declare_required(repaired, known)
+            table, rest = properties_of(repaired), cast("Any", repaired.get("additionalProperties"))
+            if table and rest is not False:
+                missing = [name for name in _texts(repaired.get("required")) if name not in known and name not in table]
+                schema_of_others = cast("Mapping[str, Any]", rest if isinstance(rest, Mapping) else {})
+                repaired["properties"] = {**table, **dict.fromkeys(missing, schema_of_others)}
             if self._has_closed:
                 self._open(repaired, admitted)
             return self._with_parts(repaired, needed, known, admitted)
@@ -359,14 +363,6 @@ def _exact(part: Any) -> Any:
         return part
     same = rewrite(cast("Mapping[str, Any]", part), _exact)
     return {"not": {}} if same.get("enum") == [] else same
-
-
-def _declare_required(schema: dict[str, Any], known: Set[str]) -> None:
-    table, rest = properties_of(schema), cast("Any", schema.get("additionalProperties"))
-    if table and rest is not False:
-        missing = [name for name in _texts(schema.get("required")) if name not in known and name not in table]
-        schema_of_others = cast("Mapping[str, Any]", rest if isinstance(rest, Mapping) else {})
-        schema["properties"] = {**table, **dict.fromkeys(missing, schema_of_others)}
 
 
 # --- a `oneOf` with a repair in it

@@ -61,24 +61,18 @@ class _Shape:
 
     def _of_type(self, kind: str, schema: Mapping[str, Any]) -> str:
         if kind == "array":
-            return self._of_array(schema)
+            if isinstance(schema.get("prefixItems"), list):
+                return f"[{', '.join(self.of(item) for item in schema['prefixItems'])}]"
+            return f"list[{self.of(schema['items'])}]" if "items" in schema else "list"
         if kind == "object":
-            return self._of_object(schema)
+            properties = properties_of(schema)
+            if not properties:
+                values = schema.get("additionalProperties")
+                return f"dict[str, {self.of(values)}]" if isinstance(values, Mapping) else "dict"
+            required = schema.get("required", ())
+            parts: list[str] = []
+            for name, part in properties.items():
+                key = name if name.isidentifier() else repr(name)
+                parts.append(f"{key}{'' if name in required else '?'}: {self.of(part)}")
+            return f"{{{', '.join(parts)}}}"
         return PYTHON_TYPES.get(kind, "Any")
-
-    def _of_array(self, schema: Mapping[str, Any]) -> str:
-        if isinstance(schema.get("prefixItems"), list):
-            return f"[{', '.join(self.of(item) for item in schema['prefixItems'])}]"
-        return f"list[{self.of(schema['items'])}]" if "items" in schema else "list"
-
-    def _of_object(self, schema: Mapping[str, Any]) -> str:
-        properties = properties_of(schema)
-        if not properties:
-            values = schema.get("additionalProperties")
-            return f"dict[str, {self.of(values)}]" if isinstance(values, Mapping) else "dict"
-        required = schema.get("required", ())
-        parts: list[str] = []
-        for name, part in properties.items():
-            key = name if name.isidentifier() else repr(name)
-            parts.append(f"{key}{'' if name in required else '?'}: {self.of(part)}")
-        return f"{{{', '.join(parts)}}}"

@@ -5,7 +5,7 @@ What fits the schema that is shown fits the one that arguments are checked again
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from functools import cached_property
 from typing import Any, cast
 
@@ -51,7 +51,19 @@ def shown_arguments(tool: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         SchemaTooLarge: Writing out its references comes to too much.
     """
     walk = SchemaWalk(parameters, tool)
-    return _shown(_root(parameters, walk), walk)
+    # a schema of arguments without a choice at its root
+    shown_schema: dict[str, Any] = {key: value for key, value in parameters.items() if key not in _WHOLE}
+    if isinstance(shown_schema.get("type"), list) and "object" in shown_schema["type"]:
+        shown_schema["type"] = "object"
+    shown_schema = as_one({"type": "object", **shown_schema}, walk)
+    words: list[str] = []
+    for key in CHOICES:
+        if isinstance(choices := shown_schema.pop(key, None), list):
+            shown_schema, text = united(shown_schema, cast("list[Any]", choices), key, walk)
+            words.append(text)
+    lost = {key: shown_schema.pop(key) for key in _AT_ROOT if key in shown_schema}
+    words.append(in_prose(lost, ()))
+    return _shown(described(shown_schema, "; ".join(filter(None, words))[:MOST_WORDS]), walk)
 
 
 def shown_value(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,22 +93,6 @@ def _shown(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
 
 
 # --- the root
-
-
-def _root(schema: Mapping[str, Any], walk: SchemaWalk) -> dict[str, Any]:
-    """Return the schema of arguments without a choice at its root."""
-    shown_schema: dict[str, Any] = {key: value for key, value in schema.items() if key not in _WHOLE}
-    if isinstance(shown_schema.get("type"), list) and "object" in shown_schema["type"]:
-        shown_schema["type"] = "object"
-    shown_schema = as_one({"type": "object", **shown_schema}, walk)
-    words: list[str] = []
-    for key in CHOICES:
-        if isinstance(choices := shown_schema.pop(key, None), list):
-            shown_schema, text = united(shown_schema, cast("list[Any]", choices), key, walk)
-            words.append(text)
-    lost = {key: shown_schema.pop(key) for key in _AT_ROOT if key in shown_schema}
-    words.append(in_prose(lost, ()))
-    return described(shown_schema, "; ".join(filter(None, words))[:MOST_WORDS])
 
 
 # --- each part
@@ -133,9 +129,18 @@ class _Shown:
         _infer_type(shown_schema)
         _write_items(shown_schema)
         write_unevaluated(shown_schema)
-        _declare_required(shown_schema)
+        # Gemini refuses an object that requires a property and does not declare it
+        table, rest = properties_of(shown_schema), shown_schema.get("additionalProperties", True)
+        missing = [name for name in shown_schema.get("required", ()) if name not in table]
+        if missing and rest is not False:
+            shown_schema["properties"] = {**table, **{name: {} if rest is True else rest for name in missing}}
         shown_schema = self._conditions(self._patterns(shown_schema))
-        self._drop_impossible(shown_schema)
+        # optional properties that nothing fits
+        if table := properties_of(shown_schema):
+            required = shown_schema.get("required") or ()
+            shown_schema["properties"] = {
+                name: part for name, part in table.items() if name in required or not _is_impossible(part)
+            }
         _write_booleans(shown_schema)
         unchanged = {key: shown_schema.pop(key) for key in ("not", "if") if key in shown_schema}
         return {**rewrite(shown_schema, self.of), **unchanged}
@@ -195,7 +200,8 @@ class _Shown:
             return part
         with self._walk.part():
             schema, lost = _written_patterns(cast("Mapping[str, Any]", part))
-            if lost or schema.get("enum") == [] or self._inexact & set(_definition_in(schema)):
+            of_ref = definitions_in({key: part for key, part in schema.items() if key == "$ref"})
+            if lost or schema.get("enum") == [] or self._inexact & set(of_ref):
                 raise _InexactError
             _write_items(schema)
             ref, beside = ref_of(schema), schema.keys() - ABOUT - {"$ref"}
@@ -214,16 +220,6 @@ class _Shown:
         }
         return referring(table, lossy)
 
-    def _drop_impossible(self, shown_schema: dict[str, Any]) -> None:
-        """Leave out optional properties that nothing fits."""
-        table = shown_schema.get("properties")
-        if isinstance(table, Mapping):
-            required = shown_schema.get("required") or ()
-            named = cast("Mapping[str, Any]", table)
-            shown_schema["properties"] = {
-                name: part for name, part in named.items() if name in required or not _is_impossible(part)
-            }
-
 
 def _only_requires(choice: Any) -> bool:
     if not isinstance(choice, Mapping):
@@ -240,14 +236,6 @@ def _declaring(choice: Any, table: Mapping[str, Any]) -> Any:
     declared = properties_of(named)
     missing = {name: table[name] for name in named.get("required", ()) if name in table and name not in declared}
     return {**named, "properties": {**declared, **missing}} if missing else named
-
-
-def _declare_required(shown_schema: dict[str, Any]) -> None:
-    """Declare the properties that an object requires: Gemini refuses one that does not."""
-    table, rest = properties_of(shown_schema), shown_schema.get("additionalProperties", True)
-    missing = [name for name in shown_schema.get("required", ()) if name not in table]
-    if missing and rest is not False:
-        shown_schema["properties"] = {**table, **{name: {} if rest is True else rest for name in missing}}
 
 
 def _is_impossible(part: Any) -> bool:
@@ -280,11 +268,6 @@ def _written_patterns(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
     written |= {"patternProperties": table} if table or unwritten else {}
     lost |= {"patternProperties": unwritten} if unwritten else {}
     return written, lost
-
-
-def _definition_in(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the name of the definition that a schema itself refers to."""
-    return definitions_in({key: part for key, part in schema.items() if key == "$ref"})
 
 
 def _write_items(shown_schema: dict[str, Any]) -> None:

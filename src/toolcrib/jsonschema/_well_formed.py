@@ -48,7 +48,13 @@ def well_formed(tool: str, schema: Mapping[str, Any]) -> WellFormed:
     newer = of_newer_version(tool, schema)
     lost = dangling(newer)
     complete = with_definitions(tool, newer)
-    repair = _Keywords(_wrong_definitions(complete))
+    # definitions with a wrong keyword, and those that refer to them
+    table, found = properties_of(complete, "$defs"), set[str]()
+    for name, part in table.items():
+        repair = _Keywords(frozenset())
+        repair.part(part, ())
+        found |= {name} if repair.widened else set()
+    repair = _Keywords(referring(table, found) if found else found)
     repaired = repair.part(complete, ())
     places = [] if lost is None else [path_of((*lost[0], "$ref"))]
     return WellFormed(repaired, [*dict.fromkeys([*places, *repair.wrong])])
@@ -58,16 +64,6 @@ def keyword_fits(keyword: str, value: Any) -> bool:
     """Return whether JSON Schema allows a keyword to have a value; schemas in the value are not looked into."""
     read = _READERS.get(keyword)
     return read is None or read(value)[1]
-
-
-def _wrong_definitions(schema: Mapping[str, Any]) -> Set[str]:
-    """Return the names of the definitions with a wrong keyword, and of those that refer to them."""
-    table, found = properties_of(schema, "$defs"), set[str]()
-    for name, part in table.items():
-        repair = _Keywords(frozenset())
-        repair.part(part, ())
-        found |= {name} if repair.widened else set()
-    return referring(table, found) if found else found
 
 
 class _Keywords:

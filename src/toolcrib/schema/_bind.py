@@ -41,7 +41,11 @@ class Binder:
             if name not in bound:
                 raise self._missing(bound, dropped)
         if self._defaults:
-            self._fill_defaults(bound)
+            for name, info in self._defaults.items():
+                if name not in bound:
+                    value = info.get_default(call_default_factory=True, validated_data=bound)
+                    if value is not PydanticUndefined:
+                        bound[name] = value
         return bound, dropped
 
     def name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -102,13 +106,6 @@ class Binder:
         missing = [FieldProblem(name, "missing, it is required") for name in self._required if name not in bound]
         unknown = [FieldProblem(name, "unknown, it is ignored") for name in dropped]
         return InvalidArguments(self._tool, (*missing, *unknown))
-
-    def _fill_defaults(self, bound: dict[str, Any]) -> None:
-        for name, info in self._defaults.items():
-            if name not in bound:
-                value = info.get_default(call_default_factory=True, validated_data=bound)
-                if value is not PydanticUndefined:
-                    bound[name] = value
 
     def split(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return `(args, kwargs)` with which the function takes these arguments."""

@@ -29,7 +29,17 @@ class SchemaGenerator(GenerateJsonSchema):
         """Return the schema of the whole."""
         json_schema = super().generate(schema, mode)
         if mode == "validation":
-            _require_tags(json_schema, json_schema.get("$defs", {}))
+            # pydantic wants the discriminator of a union even where it has a default
+            for part in subschemas(json_schema):
+                match part.get("discriminator"):
+                    case {"propertyName": str(key), "mapping": {**members}}:
+                        for ref in members.values():
+                            member = json_schema.get("$defs", {}).get(str(ref).removeprefix("#/$defs/"), {})
+                            if key in member.get("properties", ()):
+                                member["properties"][key].pop("default", None)
+                                member["required"] = list(dict.fromkeys([*member.get("required", ()), key]))
+                    case _:
+                        pass
         return json_schema
 
     def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
@@ -59,20 +69,6 @@ class SchemaGenerator(GenerateJsonSchema):
         if holds_secret(schema["schema"], self._core_definitions.get):
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
-
-
-def _require_tags(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> None:
-    """Require the discriminator of a union: pydantic wants it even where it has a default."""
-    for part in subschemas(schema):
-        match part.get("discriminator"):
-            case {"propertyName": str(key), "mapping": {**members}}:
-                for ref in members.values():
-                    member = definitions.get(str(ref).removeprefix("#/$defs/"), {})
-                    if key in member.get("properties", ()):
-                        member["properties"][key].pop("default", None)
-                        member["required"] = list(dict.fromkeys([*member.get("required", ()), key]))
-            case _:
-                pass
 
 
 # --- tidying ---------------------------------------------------------------------------------------------------------

@@ -86,7 +86,14 @@ class InputModel:
             self.validate_json = partial(validator.validate_json, by_alias=True, by_name=True)
         # edited arguments come back by name
         self.validate_python: Callable[..., Any] = partial(validator.validate_python, by_alias=True, by_name=True)
-        self._unbounded = self._find_unbounded()
+        # whose numbers may be infinite though nothing says so, `*` for those not declared
+        top = fields_of(self.core_schema)
+        parts = dict(top.named)
+        if self.open:
+            parts["*"] = {"type": "any"} if top.extras is None else top.extras
+        config = {"allow_inf_nan": self.model.model_config.get("allow_inf_nan")}
+        facts = {name: facts_of([part, top.definitions], config) for name, part in parts.items()}
+        self._unbounded = frozenset(name for name, part in facts.items() if part.may_be_infinite)
         if self._unbounded:
             self.validate_json = partial(self._read_finite, self.validate_json)
             self.validate_python = partial(self._read_finite, self.validate_python)
@@ -100,16 +107,6 @@ class InputModel:
         """True if an argument may be an object of a class, which pydantic does not validate a second time."""
         top = fields_of(self.core_schema)
         return len(facts_of([*top.named.values(), top.definitions]).kinds & {"model", "dataclass"}) > 0
-
-    def _find_unbounded(self) -> frozenset[str]:
-        """Return the fields whose numbers may be infinite though nothing says so, `*` for those not declared."""
-        top = fields_of(self.core_schema)
-        parts = dict(top.named)
-        if self.open:
-            parts["*"] = {"type": "any"} if top.extras is None else top.extras
-        config = {"allow_inf_nan": self.model.model_config.get("allow_inf_nan")}
-        facts = {name: facts_of([part, top.definitions], config) for name, part in parts.items()}
-        return frozenset(name for name, part in facts.items() if part.may_be_infinite)
 
     def _read_finite(self, validate: Callable[..., Any], raw: Any, **options: Any) -> BaseModel:
         """Validate arguments, and refuse numbers in them that are not finite."""
@@ -354,7 +351,12 @@ def model_of_schema(tool: str, schema: Mapping[str, Any], check: Check | None) -
         def fits(cls, values: Any) -> Any:
             if isinstance(values, dict):
                 arguments = cast("dict[str, Any]", values)
-                problems = _misnamed(arguments, schema)
+                missing = (name for name in schema.get("required", ()) if name not in arguments)
+                problems = [InitErrorDetails(type="missing", loc=(name,), input=arguments) for name in missing]
+                if schema.get("additionalProperties") is False and not schema.get("patternProperties"):
+                    extra = (name for name in arguments if name not in schema.get("properties", {}))
+                    kind = "extra_forbidden"
+                    problems += [InitErrorDetails(type=kind, loc=(name,), input=arguments[name]) for name in extra]
                 if problems:
                     raise ValidationError.from_exception_data(tool, problems)
                 replaced = None if check is None else check(arguments)
@@ -366,15 +368,6 @@ def model_of_schema(tool: str, schema: Mapping[str, Any], check: Check | None) -
             return deepcopy({"type": "object", **schema})
 
     return Arguments
-
-
-def _misnamed(values: Mapping[str, Any], schema: Mapping[str, Any]) -> list[InitErrorDetails]:
-    missing = (name for name in schema.get("required", ()) if name not in values)
-    problems = [InitErrorDetails(type="missing", loc=(name,), input=values) for name in missing]
-    if schema.get("additionalProperties") is False and not schema.get("patternProperties"):
-        extra = (name for name in values if name not in schema.get("properties", {}))
-        problems += [InitErrorDetails(type="extra_forbidden", loc=(name,), input=values[name]) for name in extra]
-    return problems
 
 
 def with_properties_as_dicts(schema: Mapping[str, Any]) -> Mapping[str, Any]:
