@@ -63,8 +63,8 @@ EXCHANGE_GATES: tuple[Gate, ...] = (
     Gate(
         "exchange: the address of the server is sent",
         _EXCHANGE,
-        'resource=server if self._resource else ""',
-        'resource=""',
+        'resource = server if self._resource else ""',
+        'resource = ""',
         _OF_EXCHANGE,
     ),
     Gate(

@@ -149,7 +149,11 @@ class GrantForm:
             raise ValueError(f"{too_long[0]:.40}... is longer than {_LONGEST} characters")
         if not self.fits(request):
             raise ValueError("this request is answered for its call alone")
-        limits: dict[str, Any] = {"uses": self._uses(), "total": self._total(request), "expires": self._expiry(longest)}
+        text = self.uses.strip()
+        if text and not (text.isascii() and text.isdigit() and len(text) <= 9):
+            raise ValueError(f"the number of calls is {text!r:.40}, and has to be a whole number of 1 or more")
+        limits: dict[str, Any] = {"uses": int(text) if text else None, "total": self._total(request)}
+        limits["expires"] = self._expiry(longest)
         limits["times"] = TimesOfDay.parse(self.times) if self.times.strip() else None
         bounds = typed_bounds(request, self.bounds)
         limits |= {"within": bounds} if request.arguments or bounds else {"scope": "arguments"}
@@ -157,12 +161,6 @@ class GrantForm:
 
     def _texts(self) -> tuple[str, ...]:
         return self.uses, self.total, self.summed, self.hours, self.times
-
-    def _uses(self) -> int | None:
-        text = self.uses.strip()
-        if text and not (text.isascii() and text.isdigit() and len(text) <= 9):
-            raise ValueError(f"the number of calls is {text!r:.40}, and has to be a whole number of 1 or more")
-        return int(text) if text else None
 
     def _total(self, request: ApprovalRequest) -> tuple[str, Any] | None:
         if not self.total.strip():

@@ -165,7 +165,14 @@ def _rules_in(document: Any, where: str, folder: Path) -> tuple[list[CallRule], 
 def _rule(given: Mapping[str, Any], number: str, where: str) -> ApproverRule:
     _refuse_unknown(given, [field.name for field in fields(ApproverRule)], number, where)
     try:
-        return _RULE.validate_python({**given, **_times(given)}, strict=False)
+        found: dict[str, Any] = {}
+        for name in ("expires", "remind"):
+            if isinstance(text := given.get(name), str):
+                found[name] = _read(name, parse_span, text)
+        if isinstance(groups := given.get("escalate"), Mapping):
+            listed = cast("Mapping[str, Any]", groups)
+            found["escalate"] = {_read("escalate", parse_span, after): group for after, group in listed.items()}
+        return _RULE.validate_python({**given, **found}, strict=False)
     except ValidationError as error:
         problems = (f"{number}: {_problem(detail)}" for detail in error.errors(include_url=False))
         raise PolicyError(where, tuple(dict.fromkeys(problems))) from None
@@ -176,18 +183,6 @@ def _rule(given: Mapping[str, Any], number: str, where: str) -> ApproverRule:
 def _refuse_unknown(given: Mapping[str, Any], known: Sequence[str], number: str, where: str) -> None:
     if unknown := [name for name in given if name not in known]:
         raise PolicyError(where, (f"{number}: `{unknown[0]}` is unknown. {closest(unknown[0], known)}",))
-
-
-def _times(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the times of a rule that has them as texts."""
-    found: dict[str, Any] = {}
-    for name in ("expires", "remind"):
-        if isinstance(text := given.get(name), str):
-            found[name] = _read(name, parse_span, text)
-    if isinstance(groups := given.get("escalate"), Mapping):
-        listed = cast("Mapping[str, Any]", groups)
-        found["escalate"] = {_read("escalate", parse_span, after): group for after, group in listed.items()}
-    return found
 
 
 def _delegation(given: Mapping[str, Any], number: str, where: str) -> Delegation:

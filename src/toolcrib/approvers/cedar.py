@@ -85,7 +85,12 @@ class _Call:
         read = {name: _cedar_value(name, value, types.get(name)) for name, value in arguments.items()}
         if len(json.dumps(read)) > _MOST_CHARS:
             raise ValueError(f"the arguments that it reads have more than {_MOST_CHARS:,} characters")
-        self._entities = [_tool_entity(call.name, call.tool), _entity("Arguments", call.name, read)]
+        options, server = call.tool.options, next(iter(servers_of(call.tool)), None)
+        attributes = {"name": call.name, "tags": sorted(options.tags), "effect": options.effect, "server": server}
+        self._entities = [
+            _entity("Tool", call.name, {key: value for key, value in attributes.items() if value is not None}),
+            _entity("Arguments", call.name, read),
+        ]
         self._tool = {"type": "Tool", "id": call.name}
         self._context: dict[str, Any] = {"arguments": {"__entity": {"type": "Arguments", "id": call.name}}}
         if principal is not None:
@@ -394,12 +399,6 @@ def _places(found: Mapping[str, Statement], for_all: frozenset[str]) -> tuple[st
 def _entity(kind: str, name: str, attributes: Mapping[str, Any], groups: Iterable[str] = ()) -> dict[str, Any]:
     parents = [{"type": "Group", "id": group} for group in groups]
     return {"uid": {"type": kind, "id": name}, "attrs": attributes, "parents": parents}
-
-
-def _tool_entity(name: str, tool: Tool[..., Any]) -> dict[str, Any]:
-    options, server = tool.options, next(iter(servers_of(tool)), None)
-    attributes = {"name": name, "tags": sorted(options.tags), "effect": options.effect, "server": server}
-    return _entity("Tool", name, {key: value for key, value in attributes.items() if value is not None})
 
 
 def _cedar_value(name: str, value: Any, schema: Any = None) -> Any:

@@ -87,7 +87,13 @@ class UsageStore:
             over = tuple(filter(None, (_overrun(charge, slots) for charge, slots in used)))
             if write and all(excess.charge.may_exceed for excess in over):
                 for charge, slots in {charge.share: (charge, slots) for charge, slots in used}.values():
-                    _add(execute, charge, slots, at)
+                    slot = _slot(charge, at)
+                    execute(
+                        "INSERT INTO toolcrib_usage (share, slot, amount, at) VALUES (?, ?, ?, ?) "
+                        "ON CONFLICT (share, slot) DO UPDATE SET amount = excluded.amount, at = excluded.at",
+                        (charge.share, slot, str(slots.get(slot, Decimal(0)) + charge.amount), at),
+                    )
+                    execute("DELETE FROM toolcrib_usage WHERE share = ? AND slot < ?", (charge.share, slot - _SLOTS))
         return over
 
 
@@ -145,13 +151,3 @@ def _overrun(charge: Charge, slots: dict[int, Decimal]) -> Overrun | None:
                 free_at = (slot + _SLOTS + 1) * _width(charge) / 1_000_000
                 break
     return Overrun(charge, used, free_at)
-
-
-def _add(execute: Execute, charge: Charge, slots: dict[int, Decimal], at: float) -> None:
-    slot = _slot(charge, at)
-    execute(
-        "INSERT INTO toolcrib_usage (share, slot, amount, at) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (share, slot) DO UPDATE SET amount = excluded.amount, at = excluded.at",
-        (charge.share, slot, str(slots.get(slot, Decimal(0)) + charge.amount), at),
-    )
-    execute("DELETE FROM toolcrib_usage WHERE share = ? AND slot < ?", (charge.share, slot - _SLOTS))

@@ -283,19 +283,15 @@ def plain_value(value: Any) -> Any:
     home = type(value).__module__.partition(".")[0]
     package: Any = sys.modules.get(home)
     if home == "numpy":
-        return _of_numpy(value, package)
+        if not isinstance(value, package.ndarray | package.generic):
+            return value
+        if value.dtype.kind in "mM":  # whose items would be numbers
+            value = value.astype(str)
+        return value.tolist()
     if home == "pandas":
         return _of_pandas(value, package)
     is_array = home in ("pyarrow", "polars") and hasattr(value, "__len__") and not hasattr(value, "columns")
     return value.to_list() if is_array and home == "polars" else value.to_pylist() if is_array else value
-
-
-def _of_numpy(value: Any, numpy: Any) -> Any:
-    if not isinstance(value, numpy.ndarray | numpy.generic):
-        return value
-    if value.dtype.kind in "mM":  # whose items would be numbers
-        value = value.astype(str)
-    return value.tolist()
 
 
 def _of_pandas(value: Any, pandas: Any) -> Any:

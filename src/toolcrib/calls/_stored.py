@@ -88,19 +88,16 @@ class StoredFields(dict[str, Any]):
         form, required = _described(owner)
         self.version = 1
         if form is not None:
-            self._read_version(form)
+            version = self.pop("version", 1)
+            if type(version) is not int or version < 1:
+                raise ValueError(
+                    f"this is not a valid {self._owner}: its `version` is {version!r:.40}, and not a number from 1"
+                )
+            if version > FORM_VERSIONS[form]:
+                raise NewerForm(form, version, FORM_VERSIONS[form])
+            self.version = version
         for name in required:
             self[name]
-
-    def _read_version(self, form: str) -> None:
-        version = self.pop("version", 1)
-        if type(version) is not int or version < 1:
-            raise ValueError(
-                f"this is not a valid {self._owner}: its `version` is {version!r:.40}, and not a number from 1"
-            )
-        if version > FORM_VERSIONS[form]:
-            raise NewerForm(form, version, FORM_VERSIONS[form])
-        self.version = version
 
     def __missing__(self, name: str) -> NoReturn:
         raise ValueError(f"this is not a valid {self._owner}: the field `{name}` is missing")

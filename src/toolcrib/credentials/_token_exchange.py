@@ -194,7 +194,9 @@ class TokenExchange:
     async def _exchange(self, subject: str, server: str) -> Token:
         fields = {"scope": " ".join(self._scopes)} if self._scopes else {}
         fields |= {"audience": self._audience} if self._audience else {}
-        at = Endpoints(_origin(self._endpoint), "", self._endpoint, resource=server if self._resource else "")
+        parts = urlsplit(self._endpoint)
+        resource = server if self._resource else ""
+        at = Endpoints(f"{parts.scheme}://{parts.netloc}", "", self._endpoint, resource=resource)
         last = self._id_jag
         if not subject:
             endpoints = at if last is None else Endpoints(last.issuer, "", last.token, resource=at.resource)
@@ -224,11 +226,6 @@ def _with_end(token: Token) -> Token:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _require_address(noun: str, url: str) -> None:

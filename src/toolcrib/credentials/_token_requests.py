@@ -146,7 +146,11 @@ async def discovered(http: GuardedClient, settings: Settings) -> Endpoints:
     server = settings.resource
     status, challenge = await http.get_status(server)
     about = await _about_resource(http, server, _field(challenge, "resource_metadata") if status in (401, 403) else "")
-    issuer = _issuer(about, server)
+    named = _words(about.get("authorization_servers"))
+    if about and not named:
+        raise ConsentError(f"{server} names no authorization server")
+    parts = urlsplit(server)
+    issuer = named[0] if named else f"{parts.scheme}://{parts.netloc}"  # as servers of 2025-03-26 have it
     if settings.issuer and issuer.rstrip("/") != settings.issuer.rstrip("/"):
         raise ConsentError(f"{server} names the authorization server {issuer:.200}, and not {settings.issuer}")
     found = await _about_issuer(http, issuer)
@@ -205,14 +209,6 @@ def _origin(parts: Any) -> tuple[str, str, int | None]:
     except ValueError:
         port = None
     return parts.scheme, (parts.hostname or "").lower(), port
-
-
-def _issuer(about: dict[str, Any], server: str) -> str:
-    named = _words(about.get("authorization_servers"))
-    if about and not named:
-        raise ConsentError(f"{server} names no authorization server")
-    parts = urlsplit(server)
-    return named[0] if named else f"{parts.scheme}://{parts.netloc}"  # as servers of 2025-03-26 have it
 
 
 async def _about_issuer(http: GuardedClient, issuer: str) -> dict[str, Any]:

@@ -121,14 +121,6 @@ def list_runs(log: EventLog, wanted: RunFilter | None = None, *, limit: int = 50
     """Return runs, the latest first: those that made calls, and what is at the top and has made none."""
     wanted = wanted or RunFilter()
     require_number("list_runs", "limit", limit, least=1)
-    found = _with_calls(log, wanted, limit)
-    if not (wanted.tool or wanted.outcomes):
-        known = {activity.id for activity in found}
-        found += [call for call in _without_calls(log, wanted, limit, found) if call.id not in known]
-    return sorted(found, key=lambda activity: activity.position, reverse=True)[:limit]
-
-
-def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary]:
     named = ActivityFilter(("call",), wanted.outcomes, wanted.tool, wanted.principal)
     calls = replace(named, since=wanted.since, until=wanted.until)
     ids = _latest_runs(log, calls, limit, lambda call: call.run_id, partial(_beginnings, log, _CALLS, "run_id"))
@@ -136,7 +128,10 @@ def _with_calls(log: EventLog, wanted: RunFilter, limit: int) -> list[RunSummary
     for some in id_batches(ids):
         matching = _matching(log, wanted, some)
         found += [replace(summary, matching=tuple(matching.get(summary.id, ()))) for summary in _summaries(log, some)]
-    return found
+    if not (wanted.tool or wanted.outcomes):
+        known = {activity.id for activity in found}
+        found += [call for call in _without_calls(log, wanted, limit, found) if call.id not in known]
+    return sorted(found, key=lambda activity: activity.position, reverse=True)[:limit]
 
 
 def _latest_runs(

@@ -84,7 +84,8 @@ def recorded(call: RecordedCall) -> ReplayVerdict | None:
         if part is began:
             break
     if began is not None:
-        retry = _retry(last.outcome)
+        code = str((last.outcome or {}).get("code") or "")
+        retry = code if code in RETRIES else ""
         if retry:
             return ReplayVerdict(retry, str((last.outcome or {}).get("message") or ""), arguments=began.final)
         return ReplayVerdict(APPROVED if asked else RUNS, arguments=began.final)
@@ -123,12 +124,6 @@ def _of(outcome: Mapping[str, Any], by: str, reason: str) -> ReplayVerdict | Non
             return ReplayVerdict("completed by a hook", "", by)
         case _:  # cancelled: which gates it had passed by then is not known
             return None
-
-
-def _retry(outcome: Mapping[str, Any] | None) -> str:
-    """Return the code of an answer that has the model try again, or says that it may no longer."""
-    code = str((outcome or {}).get("code") or "")
-    return code if code in RETRIES else ""
 
 
 def differ(was: ReplayVerdict, now: ReplayVerdict) -> str:

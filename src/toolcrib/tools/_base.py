@@ -40,7 +40,8 @@ class BaseTool:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__dict__.get("name"):
-            cls.name = _snake(cls.__name__)
+            stem = cls.__name__.removesuffix("Tool") or cls.__name__
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()
 
     def is_available(self, ctx: RunContext[Any]) -> bool | Awaitable[bool]:
         """Return whether it may be offered and called now; sync or async."""
@@ -106,8 +107,3 @@ class BaseTool:
     def process_user_input(self, ctx: RunContext[Any], user_input: Any) -> Any:
         """Return `ctx.user_input` for the person's input; sync or async."""
         return user_input
-
-
-def _snake(name: str) -> str:
-    stem = name.removesuffix("Tool") or name
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()

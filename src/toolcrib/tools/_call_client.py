@@ -175,7 +175,9 @@ class LinkedClient:
         named = LogLine(line.level, data, line.logger or self._ctx.tool_name)
         level = _LEVELS.get(line.level, logging.CRITICAL)
         if _log.isEnabledFor(level):
-            _log.log(level, "%s: %s", named.logger, _shown(hidden))
+            # in one line of a log
+            text = hidden if isinstance(hidden, str) else str(hidden)
+            _log.log(level, "%s: %s", named.logger, text if text.isprintable() else repr(text)[1:-1])
         if self._ctx.trace is not None:
             self._ctx.trace.logged(line.level, data, named.logger)
         link = self._link_for("log")
@@ -203,12 +205,6 @@ def _about(request: ElicitRequest) -> dict[str, Any]:
     """Return a question's data for sinks: of a page its place alone, as its address may be a key."""
     page = "" if request.url is None else urlsplit(request.url)._replace(query="", fragment="").geturl()
     return {"text": request.message, "fields": ", ".join(request.schema.get("properties", {})), "page": page}
-
-
-def _shown(shape: Any) -> str:
-    """Return JSON shapes in one line of a log."""
-    text = shape if isinstance(shape, str) else str(shape)
-    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def _content(content: Any) -> Any:

@@ -277,11 +277,7 @@ def _offer_tool(
     unknown = (complete or {}).keys() - cast("dict[str, Any]", spec.parameters.get("properties", {})).keys()
     if unknown:
         raise TypeError(f"{maker} of `{spec.name}` completes `{min(unknown)}`, which is not one of its arguments")
-    values = {**_choices(spec), **(complete or {})}
-    return Tool(spec, options, bare=True, source=_FunctionOffering(offer, values))
-
-
-def _choices(spec: ToolSpec) -> Completions:
-    """Return the values of arguments that are a choice."""
     parts: Mapping[str, Any] = spec.parameters.get("properties", {})
-    return {name: [str(value) for value in part["enum"]] for name, part in parts.items() if "enum" in part}
+    choices = {name: [str(value) for value in part["enum"]] for name, part in parts.items() if "enum" in part}
+    values = {**choices, **(complete or {})}
+    return Tool(spec, options, bare=True, source=_FunctionOffering(offer, values))

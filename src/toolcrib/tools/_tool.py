@@ -133,7 +133,8 @@ class Tool(Observed, Generic[P, R]):
         self.fixed, self.bare, self.source = dict(fixed or {}), bare, source
         self.metadata = ToolMetadata(spec, self.__name__.rpartition(".")[2])
         self.subtools: list[Tool[..., Any]] = []
-        self.origin = _origin(spec, source)
+        where: Any = type(source) if source is not None else (spec.fn or spec.input_model)
+        self.origin = f"{getattr(where, '__module__', '?')}.{getattr(where, '__qualname__', spec.name)}"
         self.identity: Mapping[str, Any] | None = None
         unknown = next((key for key in self.fixed if not spec.accepts(key)), None)
         if unknown is not None:
@@ -250,18 +251,15 @@ class Tool(Observed, Generic[P, R]):
         if self.bare and self.fn is not None:
             if not (self.fixed or self.spec.injected):
                 return cast("R", self.fn(*args, **kwargs))
-            return cast("R", self._bare(self.fn, args, kwargs))
+            arguments, extra = self.spec.bind_host(args, kwargs)
+            if extra:
+                raise TypeError(f"{self.__name__}() does not take the arguments {', '.join(extra)}")
+            positional, keywords = self.spec.split(self.body.merge(arguments, ambient_context()))
+            return cast("R", self.fn(*positional, **keywords))
         body = self.body
         called: Any = (self._stream if self.is_streaming else self._return)(body, args, kwargs)
         called.__qualname__ = self.__name__  # by which Python warns of a call that was never awaited
         return cast("R", called)
-
-    def _bare(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        arguments, extra = self.spec.bind_host(args, kwargs)
-        if extra:
-            raise TypeError(f"{self.__name__}() does not take the arguments {', '.join(extra)}")
-        positional, keywords = self.spec.split(self.body.merge(arguments, ambient_context()))
-        return fn(*positional, **keywords)
 
     async def _return(self, body: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -438,8 +436,3 @@ def _require_check(spec: schema.ToolSpec) -> None:
         )
     if get_type_hints(fn).get("return") is not bool:
         raise TypeError(f"the completion check `{spec.name}` must be annotated `-> bool`")
-
-
-def _origin(spec: schema.ToolSpec, source: BaseTool | None) -> str:
-    where: Any = type(source) if source is not None else (spec.fn or spec.input_model)
-    return f"{getattr(where, '__module__', '?')}.{getattr(where, '__qualname__', spec.name)}"
