@@ -76,14 +76,14 @@ RESULTS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "characters of a path",
-        "results/_path.py",
+        "results/_read.py",
         "if len(path) > _MOST_CHARS:",
         "if False:",
         _READ,
     ),
     Gate(
         "steps of a path",
-        "results/_path.py",
+        "results/_read.py",
         "if found is None or len(steps) == _MOST_STEPS:",
         "if found is None:",
         _READ,

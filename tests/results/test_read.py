@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.results.test_pieces import json_values
 from toolcrib.errors import ModelRetry
 from toolcrib.results import MemoryResultStore, Owner
-from toolcrib.results._path import parse_path, select
 from toolcrib.results._pieces import pieces_of
-from toolcrib.results._read import FoundRows, FoundText, ResultQuery, read
+from toolcrib.results._read import FoundRows, FoundText, ResultQuery, parse_path, read, select
 
 ROWS = [{"id": number, "city": "Oslo" if number % 2 else "Rome", "price": number * 1.5} for number in range(10_000)]
 STORE = MemoryResultStore()

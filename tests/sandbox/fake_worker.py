@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from toolcrib.sandbox._usage import NOTHING, Usage
+from toolcrib.sandbox._worker_end import NOTHING, Usage
 from toolcrib.sandbox._worker_sandbox import WorkerSandbox
 
 Act = Callable[["WorkerEnd"], None]

@@ -14,7 +14,7 @@ import pytest
 from tests.code.hosts import TableHost, costly
 from tests.sandbox.fake_worker import Act, WorkerEnd, faked
 from toolcrib.sandbox import OutputStream, Program, SandboxLimits, SandboxResult
-from toolcrib.sandbox._usage import NOTHING, Usage
+from toolcrib.sandbox._worker_end import NOTHING, Usage
 
 LIMITS = SandboxLimits()
 

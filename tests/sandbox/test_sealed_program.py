@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.sandbox._sealed_program import SealedProgram
+from toolcrib.sandbox._monty import SealedProgram
 
 pytestmark = pytest.mark.skipif(not Path("/usr/bin/perl").exists(), reason="it is Perl that acts, on Linux")
 
@@ -40,7 +40,7 @@ WITHOUT_SECCOMP = sorted(set(ACTS) - {"fork", "code", "parent"})
 Act = Callable[..., str]
 GIVES_UP_ROOT = """
 import os, sys
-from toolcrib.sandbox._sealed_program import SealedProgram
+from toolcrib.sandbox._monty import SealedProgram
 if os.getuid() == 0:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from toolcrib.sandbox._usage import NOTHING, usage_of
+from toolcrib.sandbox._worker_end import NOTHING, usage_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="descriptors of processes are Linux's")
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, Self, cast
 
 from toolcrib.calls import StoredFields, Suspended, versioned
 from toolcrib.errors import RoundError
-from toolcrib.formats import PROVIDERS, WireFormat, json_shape, read_stored, stored
+from toolcrib.formats import PROVIDERS, Item, ProviderFormat, WireCall, WireFormat, json_shape, read_stored, stored
 from toolcrib.pipeline import Run
 from toolcrib.rounds._chat_model import ChatModel
 from toolcrib.rounds._client_model import as_chat_model
-from toolcrib.rounds._old_results import OldResults
 from toolcrib.rounds._recalled import count_as_read, recall_transcript
 from toolcrib.rounds._round import ToolRound, asks
 from toolcrib.rounds._round_json import run_from, run_of
@@ -20,7 +20,7 @@ from toolcrib.rounds._round_state import pipeline_of
 from toolcrib.rounds._session_activity import SessionActivity
 from toolcrib.rounds._session_keeper import SessionKeeper
 from toolcrib.rounds._step import StepKeywords, what_waits
-from toolcrib.rounds._transcript import SentItems, Transcript
+from toolcrib.rounds._transcript import ReadItems, SentItems, Transcript
 from toolcrib.rounds._unkept_turns import UnkeptTurns
 from toolcrib.rounds._usage import Usage
 
@@ -299,3 +299,68 @@ class SessionState:
             unfinished = "round" if asks(staged) else "answer"
             raise RoundError((f"the {unfinished} before was neither committed nor discarded: do one or the other",))
         self._staged = None
+
+
+# --- old results
+
+
+class OldResults(ReadItems):
+    """The items of a transcript as they are sent when they are old; each is read once, as long as it stands there.
+
+    Attributes:
+        format: The rules that they are read by.
+        short: For each item what is sent of it when it is old.
+        begins: The place of the first result of each round.
+        calls: The calls in the items, by what their results name.
+        is_after_result: Whether the last item has results.
+    """
+
+    __slots__ = ("begins", "calls", "format", "is_after_result", "short")
+
+    def __init__(self, format: ProviderFormat) -> None:
+        self.format = format
+        self.forget()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.format,))
+
+    def forget(self) -> None:
+        self.items, self.short, self.begins = [], list[Item](), list[int]()
+        self.calls: dict[str, WireCall] = {}
+        self.is_after_result = False
+
+    def sent(self, messages: tuple[Item, ...], rounds: int) -> tuple[Item, ...]:
+        """Return the messages with a line in the place of each result that is older than so many rounds."""
+        for item in self.rest_of(messages):
+            self._read(item)
+        if len(self.begins) <= rounds:
+            return messages
+        begin = self.begins[-rounds]
+        return (*self.short[:begin], *messages[begin:])
+
+    def _read(self, item: Item) -> None:
+        shape = json_shape(item)
+        is_result = bool(self.format.raw_results(shape))
+        if is_result and not self.is_after_result:
+            self.begins.append(len(self.items))
+        self.is_after_result = is_result
+        self.short.append(self._shortened(item, shape) if is_result else item)
+        self.items.append(item)
+        self.calls |= {call.id or call.name: call for call in self.format.calls_of(shape)}
+
+    def _shortened(self, item: Item, shape: Mapping[str, Any]) -> Item:
+        """Return an item with a line in the place of each result of a tool that is longer than that."""
+        rules, raw = self.format, list[Item]()
+        results = zip(rules.results_of(shape), rules.raw_results(shape), strict=True)
+        for result, before in results:
+            call = self.calls.get(result.call.id or result.call.name)
+            if call is None or call.kind != "function":  # what answers another call has fields of its own
+                raw.append(before)
+                continue
+            line = f"The result of `{call.name}` was left out here, because it is old."
+            [answer] = rules.answer([replace(result, call=call, content=line)])
+            [after] = rules.raw_results(answer)
+            raw.append(after if len(str(after)) < len(str(before)) else before)
+        shortened = rules.pack(raw, rules.rest_of(shape))
+        is_valid = len(shortened) == 1 and rules.result_keys(shortened[0]) == rules.result_keys(shape)
+        return shortened[0] if is_valid and shortened[0] != shape else item

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib._lazy_names import lazy_names
 from toolcrib.errors import MissingExtraError
-from toolcrib.sandbox._engines import SandboxName, default_sandbox, sandbox_named, type_checker
+from toolcrib.sandbox._engines import SandboxName, default_sandbox, replayable, sandbox_named, type_checker
 from toolcrib.sandbox._program_files import ProgramFiles, read_files, require_files
 from toolcrib.sandbox._program_queue import ProgramQueue
 from toolcrib.sandbox._protocol import (
@@ -38,7 +38,6 @@ from toolcrib.sandbox._protocol import (
     TypeProblem,
     Value,
 )
-from toolcrib.sandbox._rerun import replayable
 from toolcrib.sandbox._source import Source, SourceEdit, parse_program
 from toolcrib.sandbox._stopwatch import Stopwatch
 from toolcrib.sandbox._values import json_size, memory_size

@@ -44,9 +44,8 @@ from toolcrib.sandbox._replay_inputs import Diverged, ReplayInputs
 from toolcrib.sandbox._result_tables import with_tables
 from toolcrib.sandbox._socket import Wire
 from toolcrib.sandbox._stopwatch import Stopwatch, WallClock
-from toolcrib.sandbox._usage import NOTHING, Usage
 from toolcrib.sandbox._worker.messages import THREADS_IN_KERNEL
-from toolcrib.sandbox._worker_end import WorkerEnd
+from toolcrib.sandbox._worker_end import NOTHING, Usage, WorkerEnd
 from toolcrib.sandbox._workers import MeasuredWorker, ReportingWorker, Worker
 
 _TURN = 0.05  # seconds after which other tasks of the loop get a turn, even when there are none

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Cause: TypeAlias = Literal["program", "time", "outside"]
 
@@ -59,3 +62,30 @@ def worker_end(code: int, *, is_command: bool = False, is_sealed: bool = True) -
     if name in _FROM_OUTSIDE:
         return WorkerEnd("outside", f"it was ended by {name}, perhaps from outside")
     return WorkerEnd("program", f"it crashed ({name}), or took more memory than it may")
+
+
+# --- what a worker used
+
+_AFTER_NAME: Final = re.compile(r".*\) ", re.DOTALL)  # the name of a process may hold anything
+
+
+class Usage(NamedTuple):
+    """The seconds that a process has computed so far, and the number of its threads now."""
+
+    seconds: float
+    threads: int
+
+
+NOTHING: Final = Usage(0.0, 1)
+
+
+def usage_of(handle: int) -> Usage:
+    """Return the usage of the process that a descriptor refers to; `NOTHING` of one that is not there."""
+    try:
+        about = Path(f"/proc/self/fdinfo/{handle}").read_text()
+        number = int(about.partition("\nPid:")[2].split(maxsplit=1)[0])
+        fields = _AFTER_NAME.sub("", Path(f"/proc/{number}/stat").read_text(), count=1).split()
+        ticks = int(fields[11]) + int(fields[12])
+        return Usage(ticks / os.sysconf("SC_CLK_TCK"), int(fields[17]))
+    except (OSError, ValueError, IndexError):
+        return NOTHING

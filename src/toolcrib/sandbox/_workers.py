@@ -6,9 +6,8 @@ import socket
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
-from toolcrib.sandbox._usage import Usage
 from toolcrib.sandbox._worker.launch import FOLDER, command
-from toolcrib.sandbox._worker_end import WorkerEnd
+from toolcrib.sandbox._worker_end import Usage, WorkerEnd
 
 GUEST: Final = Path(FOLDER)
 """The folder of the guest, all that must be seen inside a wall beside a Python of the same version."""

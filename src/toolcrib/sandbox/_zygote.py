@@ -18,10 +18,9 @@ from typing import IO, Any, Final
 
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox._control_group import CONTROL_GROUP, ControlGroup
-from toolcrib.sandbox._usage import NOTHING, Usage, usage_of
 from toolcrib.sandbox._worker.launch import ENVIRONMENT, command, read_message, version
 from toolcrib.sandbox._worker.messages import ANSWER, ENDED, FORK, REQUEST, SIGNAL
-from toolcrib.sandbox._worker_end import LOST_WITH_ALL, WorkerEnd, worker_end
+from toolcrib.sandbox._worker_end import LOST_WITH_ALL, NOTHING, Usage, WorkerEnd, usage_of, worker_end
 
 _START_SECONDS: Final = 60.0  # packages take a while, also where they are loaded behind a wall
 _END_SECONDS: Final = 5.0
