@@ -29,7 +29,7 @@ def merged(first: Mapping[str, Any], *others: Mapping[str, Any]) -> dict[str, An
 
     What is said about the value is that of the first which says it. References are not followed.
     """
-    merged_schema = dict(first)
+    merged_schema: dict[str, Any] = dict(first)
     for other in others:
         rest: dict[str, Any] = {}
         groups = {key: group for group in _TOGETHER for key in group}

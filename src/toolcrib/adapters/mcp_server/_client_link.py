@@ -290,7 +290,7 @@ class AskingCalls:
         """Return the reply with the questions of a call, which waits for the client from now on."""
         call.id, call.ctx, call.since = f"{self._mark}.{secrets.token_urlsafe(16)}", None, _clock()
         self._calls.add(call, self._seconds)
-        asked = {key: question.request for key, question in call.questions.items()}
+        asked: dict[str, types.InputRequest] = {key: question.request for key, question in call.questions.items()}
         state = json.dumps({"asking": call.id})
         # requests have no `_meta` of their own in the newer generation: by its names, then by their keys
         merged: dict[str, dict[str, Any]] = {}
