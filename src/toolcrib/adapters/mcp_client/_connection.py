@@ -293,8 +293,8 @@ async def _http(url: str, server: str, options: Options) -> AsyncGenerator[Any]:
         # a socket that notices within a minute when nothing is at its other end any more
         seconds = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
         known = {getattr(socket, name, None): value for name, value in seconds.items()}  # not each system has each
-        alive = [(socket.IPPROTO_TCP, option, value) for option, value in known.items() if option is not None]
-        alive += [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+        alive = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+        alive += [(socket.IPPROTO_TCP, option, value) for option, value in known.items() if option is not None]
         signed["transport"] = httpx2.AsyncHTTPTransport(verify=tls, socket_options=alive)
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, verify=tls, **signed) as http,
