@@ -6,6 +6,7 @@ import importlib
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,49 @@ for name in sys.stdin.read().split():
         print(name, repr(error))
     print(name, *dir(module))
 """
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+BROUGHT = {
+    *("ag-ui", "cedar", "console", "durable", "mcp", "models", "openapi", "otel", "restate", "search", "vercel-ai"),
+}
+"""The extras of the environment of these tests: the others are of `make test-frameworks`."""
+ALONE = """
+import importlib, re, sys, tomllib
+from importlib.metadata import packages_distributions, requires
+from packaging.requirements import Requirement
+
+part, extra, project = sys.argv[1:]
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def named(name):
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+extras = tomllib.loads(project)["project"]["optional-dependencies"]
+core = tomllib.loads(project)["project"]["dependencies"]
+brought, later = {("toolcrib", "")}, [(line, "") for line in [*core, *extras[extra]]]
+while later:
+    line, of = later.pop()
+    required = Requirement(line)
+    if required.marker is not None and not required.marker.evaluate({"extra": of}):
+        continue
+    for one in {(named(required.name), extra) for extra in ["", *required.extras]} - brought:
+        brought.add(one)
+        later += [(line, one[1]) for line in (extras[one[1]] if one[0] == "toolcrib" else requires(one[0])) or ()]
+names = {name for name, _ in brought}
+absent = {module for module, dists in packages_distributions().items() if not names.intersection(map(named, dists))}
+absent -= {name.partition(".")[0] for name in sys.modules}
+sys.meta_path.insert(0, Absent())
+module = importlib.import_module(part)
+for name in module.__all__:
+    getattr(module, name)
+print(len(absent))
+"""
 COMMAND = f"""{WITHOUT}
 from toolcrib.cli import main
 sys.argv[0] = "toolcrib"
@@ -131,6 +175,15 @@ def test_each_part_names_its_extra(without: str) -> None:
     assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == [
         f"pip install 'toolcrib[{extra}]'" for extra in PARTS.values()
     ]
+
+
+@pytest.mark.parametrize("part", [part for part, extra in PARTS.items() if extra in BROUGHT])
+def test_each_part_needs_no_more_than_its_extra_brings(part: str) -> None:
+    command = [sys.executable, "-c", ALONE, part, PARTS[part], PROJECT.read_text("utf-8")]
+    done = subprocess.run(command, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 50
 
 
 def test_the_live_view_names_its_extra() -> None:

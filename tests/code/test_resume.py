@@ -11,6 +11,7 @@ import pytest
 
 from tests.code.scripts import Asks, ScriptSandbox
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.calls import CallEvent
 from toolcrib.code import ExecutionResult, PausedProgram, SandboxLimits, Toolkit
 from toolcrib.errors import ApprovalError, PausedProgramError, ReplayDiverged
 from toolcrib.pipeline import CallLimits, Durability, Run
@@ -482,3 +483,69 @@ async def test_a_doubt_about_a_resumed_call_follows_its_request(engine: Sandbox)
 
     assert request.follows == first.suspended_calls[0].request_id
     assert (done.return_value, await store.unended()) == ("waited", ())
+
+
+AGAIN = """
+import asyncio
+
+async def rest():
+    await agree()
+    await wait()
+
+await asyncio.gather(pay(), rest())
+"""
+
+
+class Again:
+    """Tools of which two never end, and a host that resumes a program with the same answers each time."""
+
+    def __init__(self, engine: Sandbox) -> None:
+        self.store, self.done, self._news = MemoryApprovalStore(), list[str](), asyncio.Queue[str]()
+        self._kit = Toolkit([self._tool("pay"), self._tool("agree"), self._tool("wait")], sandbox=engine)
+
+    def _tool(self, name: str) -> Tool[..., Any]:
+        @ez_tool(name=name, requires_approval=name != "wait", idempotent=name == "wait")
+        async def tool() -> None:
+            self.done.append(name)
+            self._news.put_nowait(name)
+            if name != "agree":
+                await asyncio.Event().wait()
+
+        return tool
+
+    def emit(self, event: CallEvent) -> None:
+        if event.kind == "suspended":
+            self._news.put_nowait(f"{event.tool} asked")
+
+    async def begin(self) -> None:
+        first = await self._kit.execute_async(AGAIN, Run(approvals=self.store))
+        self._paused, self._grants = paused(first), [call.grant("ann") for call in first.suspended_calls]
+
+    async def resume_until(self, *news: str) -> None:
+        """Resume the program, and cancel that when all of this has happened."""
+        self._news, run = asyncio.Queue(), Run(approvals=self.store, sinks=[self])
+        resuming = asyncio.create_task(self._kit.resume_async(self._paused, run, grants=self._grants))
+        while news:
+            heard = asyncio.create_task(self._news.get())
+            await asyncio.wait([resuming, heard], return_when=asyncio.FIRST_COMPLETED)
+            assert not resuming.done(), resuming
+            news = tuple(name for name in news if name != heard.result())
+        resuming.cancel()
+        with suppress(asyncio.CancelledError):
+            await resuming
+
+
+async def test_a_host_that_tries_again_may_give_the_same_answers_each_time(engine: Sandbox) -> None:
+    again = Again(engine)
+    await again.begin()
+
+    await again.resume_until("pay", "wait")
+    await again.resume_until("pay asked", "wait")
+    [doubt] = await again.store.list(pending=True)
+    await again.store.answer(doubt.request.grant("ann"))
+    await again.resume_until("pay", "wait")
+    await again.resume_until("pay asked", "wait")
+    await again.resume_until("wait")  # in doubt for the second time, where the answer is to the first request
+
+    assert sorted(again.done) == ["agree", "pay", "pay", *["wait"] * 5]
+    assert [entry.request.tool for entry in await again.store.list(pending=True)] == ["pay"]

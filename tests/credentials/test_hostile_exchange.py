@@ -7,8 +7,9 @@ import gzip
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
+from urllib.parse import parse_qs
 
 import httpx2
 import pytest
@@ -24,7 +25,8 @@ from toolcrib.adapters.mcp_client import connect
 from toolcrib.calls import Completed
 from toolcrib.credentials import TokenExchange
 from toolcrib.credentials._guarded_http import AddressError, GuardedClient
-from toolcrib.errors import CredentialError
+from toolcrib.credentials._token_requests import Endpoints, OAuthClient, Token, revoked
+from toolcrib.errors import ConsentError, CredentialError
 from toolcrib.pipeline import Run
 
 __all__ = ["tokens"]
@@ -149,6 +151,28 @@ async def test_an_answer_without_end_is_given_up() -> None:
     async with httpx2.AsyncClient(transport=transport) as http:
         with pytest.raises(AddressError, match="did not answer"):
             await GuardedClient(http, seconds=0.05).post_form("https://as.example/token", {"a": "b"})
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_a_token_counts_as_revoked_where_the_server_says_so(status: int) -> None:
+    token = Token(
+        "access", "refresh", 0, Endpoints("as", "", "", revoke="https://as.example/revoke"), OAuthClient("us")
+    )
+    asked = list[bytes]()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b'{"error": "busy"}'
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.content)
+        return httpx2.Response(status, content=body())
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
+        with nullcontext() if status == 200 else pytest.raises(ConsentError, match=r"as did not revoke it: .*busy"):
+            await revoked(GuardedClient(http), token)
+
+    kinds = ["refresh_token", "access_token"] if status == 200 else ["refresh_token"]
+    assert [parse_qs(body.decode())["token_type_hint"] for body in asked] == [[kind] for kind in kinds]
 
 
 async def test_who_waits_while_the_caller_comes_with_another_token_exchanges_that_one() -> None:

@@ -32,6 +32,7 @@ TABLE: list[tuple[str, bool, bool, str | None]] = [
     (r"[\b]", False, True, r"[\x08]"),
     (r"\0", True, True, r"\x00"),
     (r"\x00", True, True, r"\x00"),
+    (r"[\x7e\x7f\x9f]", True, True, r"[~\x7f\x9f]"),
     (r"\t", True, True, r"\t"),
     (r"\-", True, True, "-"),
     (r"\/", True, True, "/"),

@@ -13,6 +13,7 @@ from toolcrib.jsonschema import (
     children,
     definitions_in,
     kinds_of,
+    pointed_at,
     rewrite,
     schema_texts,
     subschemas,
@@ -142,3 +143,22 @@ def test_a_schema_is_written_out_and_a_type_inside_itself_is_of_its_type() -> No
 
     assert list(nested(made))[-1] == {"type": "object", "description": "The next."}
     assert list(definitions_in(made)) == []
+
+
+@pytest.mark.parametrize(
+    ("pointer", "target"),
+    [
+        ("", {"$defs": {"1": "one", "a/b": "two"}, "allOf": ["first", "second"]}),
+        ("/$defs/1", "one"),
+        ("/$defs/a~1b", "two"),
+        ("/$defs/2", None),
+        ("/allOf/1", "second"),
+        ("/allOf/2", None),
+        ("/allOf/first", None),
+        ("/allOf/1/0", None),
+    ],
+)
+def test_a_pointer_leads_into_objects_by_name_and_into_lists_by_number(pointer: str, target: Any) -> None:
+    root = {"$defs": {"1": "one", "a/b": "two"}, "allOf": ["first", "second"]}
+
+    assert pointed_at(root, pointer) == target

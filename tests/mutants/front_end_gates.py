@@ -20,13 +20,6 @@ FRONT_END_GATES: tuple[Gate, ...] = (
         ("tests/adapters/test_further_calls.py",),
     ),
     Gate(
-        "what an answer at a front end has fits the request",
-        "serving/_front_end.py",
-        "answer_problems(request, decision) if isinstance(decision, Grant) else []:",
-        "[]:",
-        ("tests/adapters/test_further_calls.py",),
-    ),
-    Gate(
         "front end: a session is its principal's",
         "serving/_front_end.py",
         '"principal": principal, "id"',

@@ -22,7 +22,8 @@ def _is_slow(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function):
         return False
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return hasattr(item.obj, "hypothesis") or "postgres" in (*item.fixturenames, *parameters.values())
+    names = (*item.fixturenames, *(value for value in parameters.values() if isinstance(value, str)))
+    return hasattr(item.obj, "hypothesis") or "postgres" in names
 
 
 def _way(item: pytest.Item) -> str:

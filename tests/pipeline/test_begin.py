@@ -89,6 +89,7 @@ async def test_a_fence_holds_a_tool_back(name: str) -> None:
     assert ran == []
 
 
+@in_virtual_time
 async def test_what_runs_inside_a_tool_is_held_back_by_the_same_fence() -> None:
     ran: list[str] = []
 

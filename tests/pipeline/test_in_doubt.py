@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.approvals.expired import has_expired
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
 from toolcrib.calls import Completed, Failed, Grant, Rejected, Suspended, ToolCall
 from toolcrib.errors import ApprovalRequired, register_signal
@@ -176,6 +178,29 @@ async def test_a_call_that_ended_before_its_host_kept_that_has_its_result() -> N
 
     assert [outcome.text() for outcome in outcomes] == ["paid 5", "paid 5"]
     assert paid == [5]
+
+
+@pytest.mark.parametrize("has_ended", [True, False], ids=["ended", "in doubt"])
+async def test_what_became_of_a_call_does_not_expire_with_its_grant(has_ended: bool) -> None:
+    paid: list[int] = []
+    pipeline, store = Pipeline([paying(paid)]), MemoryApprovalStore()
+    call = await suspended(pipeline, store)
+
+    async def execute(until: datetime) -> None:
+        grant = call.request.grant("ann", expires_at=until)
+        await store.answer(grant)
+        await store.begin(call.request, grant)
+        await (
+            store.end(call.request, grant, {"value": "paid 5"}) if has_ended else store.break_off(call.request, grant)
+        )
+
+    await has_expired(execute)
+
+    outcome = await pipeline.run(call, Run(approvals=store))
+
+    assert isinstance(outcome, Completed if has_ended else Suspended)
+    assert (outcome.text() == "paid 5", "may have been done" in outcome.text()) == (has_ended, not has_ended)
+    assert paid == []
 
 
 async def test_a_call_that_failed_has_its_error_when_it_comes_back() -> None:

@@ -96,6 +96,16 @@ def test_a_file_has_all_the_private_values_that_were_written_into_it(text: str) 
     assert made.judge("share_file", "share", {"path": "plan.md", "to": "ann@corp.com"})
 
 
+@pytest.mark.parametrize("path", ["plan.md", "out/plan.md"])
+@pytest.mark.parametrize("readers", [[], ["ann@corp.com"]])
+def test_the_name_of_a_private_file_that_is_sent_to_no_receiver_is_none_itself(path: str, readers: list[str]) -> None:
+    made = private(readers=readers)
+    made.write(ROOT, {"path": path, "text": NOTES}, frozenset(["text"]), "write")
+
+    assert made.judge("send_file", "send", {"path": path})
+    assert not made.judge("send_file", "send", {"path": "other.md"})
+
+
 def test_a_file_with_many_private_values_is_for_those_who_may_read_all_of_them() -> None:
     made = private(readers=["ann@corp.com"])
     names = [f"{first}{second}lon" for first in "abcdefghijklm" for second in "abcdefghijklm"]

@@ -20,7 +20,6 @@ from toolcrib.approvals import (
     MemoryApprovalStore,
     SuspendedCall,
     SuspendedCallStore,
-    answer_problems,
     digest,
     suspended_calls_beside,
 )
@@ -410,8 +409,6 @@ class Exchange:
         else:
             decision = request.deny(message=answer.reason, by=who)
         try:
-            if problems := answer_problems(request, decision) if isinstance(decision, Grant) else []:
-                raise ApprovalError(request.tool, "; ".join(problems))
             await store.answer(decision)
         except ApprovalError as error:
             _log.info("the answer of %s was not taken: %s", who, error)

@@ -33,15 +33,17 @@ def index_turn(version: int) -> Turn[Any]:
 
 async def test_of_several_turns_of_a_key_the_last_is_done_once(database: str) -> None:
     agent = durable(index)
-    async with engine_of(database, agent) as engine:
+    async with Client(database) as client:  # without a worker yet, as below
+        agent.use(client)
         handles = [await agent.put(index_turn(n), key="doc", debounce=0.5) for n in range(5)]
         other = await agent.put(index_turn(7), key="other", debounce=0.5)
-        waiting = await asyncio.to_thread(find_work, engine.client, handles[0].id)
-        outcome = await handles[0].outcome()
-        another = await other.outcome()
-        found = await asyncio.to_thread(list_work, engine.client)
-        later = await agent.put(index_turn(9), key="doc", debounce=QUICK)
-        last = await later.outcome()
+        waiting = await asyncio.to_thread(find_work, client, handles[0].id)
+        async with engine_of(database, agent) as engine:
+            outcome = await handles[0].outcome()
+            another = await other.outcome()
+            found = await asyncio.to_thread(list_work, engine.client)
+            later = await agent.put(index_turn(9), key="doc", debounce=QUICK)
+            last = await later.outcome()
 
     assert (waiting.state, waiting.key) == ("delayed", "doc")
     assert len({handle.id for handle in handles}) == 1
@@ -109,14 +111,16 @@ async def test_debounced_work_is_due_at_its_limit_however_many_come(file: str) -
 
 async def test_what_goes_on_after_an_answer_is_the_work_that_was_put_last(file: str) -> None:
     agent = durable(pay)
-    async with engine_of(file, agent) as engine:
+    async with Client(file) as client:
+        agent.use(client)
         for cents in (1, 2):
             handle = await agent.put(Turn(pay, kwargs={"cents": cents}), key="pay", debounce=0.2)
-        asked: Any = await handle.outcome()
-        again = await agent.put(Turn(pay, kwargs={"cents": 3}), key="pay", debounce=LONG)
-        await agent.approve(asked.request, "ann")
-        outcome = await handle.outcome(through=True)
-        found = await asyncio.to_thread(find_work, engine.client, handle.id)
+        async with engine_of(file, agent) as engine:
+            asked: Any = await handle.outcome()
+            again = await agent.put(Turn(pay, kwargs={"cents": 3}), key="pay", debounce=LONG)
+            await agent.approve(asked.request, "ann")
+            outcome = await handle.outcome(through=True)
+            found = await asyncio.to_thread(find_work, engine.client, handle.id)
 
     assert again.id != handle.id
     assert outcome == Completed("pay", handle.id, "paid 2")
