@@ -119,10 +119,11 @@ crash: $(VENV)/.dev $(FRAMES_VENV)/.frames packages ## kill the process of each 
 	$(if $(CRASH),,$(BIN)/python -m tests.durable.crash_restate)
 	$(FRAMES_VENV)/bin/python -m tests.crash --frameworks $(CRASH)
 
-scale: $(VENV)/.dev packages ## 10,000 durable turns on one Postgres queue: each exactly once; speed of one to four workers; what a crowd of idle ones and a full database cost
+scale: $(VENV)/.dev packages ## 10,000 durable turns on one Postgres queue: each exactly once; speed of one to four workers; what a crowd of idle ones and a full database cost; batches of events of one to eight processes
 	$(BIN)/python -m tests.durable.scale $(SCALE)
 	$(if $(SCALE),,$(BIN)/python -m tests.durable.crowd)
 	$(if $(SCALE),,$(BIN)/python -m tests.durable.growth)
+	$(if $(SCALE),,$(BIN)/python -m tests.durable.batches)
 
 fuzz: $(VENV)/.dev ## drive a million rounds per provider at random (half an hour on two idle cores; Ctrl-C stops it)
 	$(BIN)/python -m tests.rounds.fuzz $(FUZZ)

@@ -14,7 +14,7 @@ from tests.postgres import Postgres
 from toolcrib.database import Database, PostgresTables, StoreTables, TablesVersion, transaction
 from toolcrib.record import POSTGRES_EVENT_TABLES
 
-EVENTS, WORDS = POSTGRES_EVENT_TABLES
+EVENTS, WORDS, _ = POSTGRES_EVENT_TABLES
 MAKES_INDEX = "query ~ '(CREATE|DROP) INDEX' AND wait_event_type = 'Lock'"
 WAITS_FOR_ITS_TURN = "query ~ 'pg_try_advisory_lock'"
 ADD = "INSERT INTO toolcrib_activities VALUES ({}, '', '', NULL, '', '', 'done', NULL, 1, 1, '', NULL, NULL, 'oslo')"

@@ -51,6 +51,7 @@ _OF_HOSTS = ("tests/pipeline/test_host_arguments.py",)
 _OF_EXECUTIONS = ("tests/pipeline/test_final_arguments.py",)
 _OF_VALIDATORS = ("tests/pipeline/test_validated_once.py",)
 _OF_SCHEMA = ("tests/schema",)
+_ORDER = ("tests/record/test_postgres_sink.py",)
 _GATE_FAILED = "            return call.hook_failure(step.kind, step.name, error)\n"
 
 GATES: tuple[Gate, ...] = (
@@ -845,6 +846,41 @@ GATES: tuple[Gate, ...] = (
         "pass",
     ),
     Gate("who said yes", "record/_call_trace.py", "self.approval = answer", "pass"),
+    Gate(
+        "a follower stops before a batch that is being written",
+        "record/_event_log.py",
+        "max(earlier, int(horizon))",
+        "latest",
+        _ORDER,
+    ),
+    Gate(
+        "a follower gets what is before a batch that is being written",
+        "record/_postgres_sink.py",
+        "(({_GIVEN}) & {_BITS})",
+        "(0 & {_BITS})",
+        _ORDER,
+    ),
+    Gate(
+        "positions are behind those of the version before",
+        "record/_postgres_sink.py",
+        "FROM {_SEQUENCE} WHERE {_GIVEN} >= ({_LATEST}))",
+        "FROM {_SEQUENCE})",
+        _ORDER,
+    ),
+    Gate(
+        "the later event says how a call stands",
+        "record/_event_tables.py",
+        "excluded.last_position < toolcrib_activities.last_position THEN",
+        "1 = 0 THEN",
+        _ORDER,
+    ),
+    Gate(
+        "a batch that waited for another in a circle is written",
+        "record/_postgres_sink.py",
+        "!= _DEADLOCK",
+        "!= None",
+        _ORDER,
+    ),
     Gate(
         "redaction of records",
         "pipeline/_arguments.py",

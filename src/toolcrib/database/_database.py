@@ -255,6 +255,7 @@ class PostgresTables:
     def __init__(self, database: str | Path | Database, *tables: StoreTables, pool: int = 4) -> None:
         self.database = Database.named(database)
         self._lock = tables[0].lock if tables else None
+        self._shares_lock = bool(tables) and tables[0].shares_lock
         if self.database.kind != "postgresql":
             raise DatabaseError(
                 str(self.database), "it is a file, and this is for a Postgres server", "Give a postgresql:// URL"
@@ -269,8 +270,12 @@ class PostgresTables:
             raise
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
-        """Begin a transaction, which is taken back if the body raises; the only one that writes, where `write`."""
-        return transaction(self._engine, self._lock if write else None)
+        """Begin a transaction, which is taken back if the body raises, and holds the lock of those who write.
+
+        Args:
+            write: Whether the body writes: no other transaction does meanwhile, unless the tables share their lock.
+        """
+        return transaction(self._engine, self._lock if write else None, shared=self._shares_lock)
 
     def close(self) -> None:
         """Close the connections; others are opened when the tables are used again."""
@@ -278,16 +283,17 @@ class PostgresTables:
 
 
 @contextmanager
-def transaction(engine: sa.Engine, lock: str | None = None) -> Generator[Execute]:
+def transaction(engine: sa.Engine, lock: str | None = None, *, shared: bool = False) -> Generator[Execute]:
     """Begin a transaction on a Postgres server, which is taken back if the body raises.
 
     Args:
         lock: The name of a lock that one transaction at a time holds, of all processes.
+        shared: Whether all that share it hold it at a time.
     """
     with engine.begin() as connection:
         execute = statements(connection)
         if lock is not None:
-            take_lock(execute, lock)
+            take_lock(execute, lock, shared=shared)
         yield execute
 
 
@@ -306,9 +312,13 @@ def _migrating(engine: sa.Engine) -> Generator[Execute]:
         yield execute
 
 
-def take_lock(execute: Execute, lock: str) -> None:
-    """Wait for a lock that one transaction on a Postgres server holds at a time, of all processes."""
-    execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (lock,))
+def take_lock(execute: Execute, lock: str, *, shared: bool = False) -> None:
+    """Wait for a lock that one transaction on a Postgres server holds at a time, of all processes.
+
+    Args:
+        shared: Whether all that share it hold it at a time.
+    """
+    execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(hashtextextended(?, 0))", (lock,))
 
 
 def statements(connection: sa.Connection) -> Execute:

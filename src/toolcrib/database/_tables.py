@@ -53,7 +53,8 @@ class Tables(Protocol):
         """Begin a transaction, which is taken back if the body raises; it may block.
 
         Args:
-            write: Whether the body writes; no other transaction of the stores writes meanwhile.
+            write: Whether the body writes; no other transaction of the stores writes meanwhile, unless the first of
+                them shares its lock.
         """
         ...
 
@@ -90,10 +91,13 @@ class StoreTables:
     Attributes:
         store: Its name.
         steps: The statements of each version, from the first on. Those of the first may be run where the tables are.
+        shares_lock: Whether on a server any number of transactions write at a time, each of which holds the lock that
+            excludes those of versions before, which wrote one at a time.
     """
 
     store: str
     steps: tuple[tuple[str, ...], ...]
+    shares_lock: bool = False
 
     @property
     def lock(self) -> str:

@@ -36,11 +36,11 @@ _CLOSE = """UPDATE toolcrib_activities SET status = 'lost', ended_at =
     (SELECT at FROM toolcrib_events WHERE position = toolcrib_activities.last_position)
     WHERE status = 'running' AND process = ? RETURNING id"""
 _LONGEST = 20_000  # characters of an event whose data is read with those of many others
-_PRUNE_BATCH = 500  # calls and runs removed in one transaction, for which a writer of events may have to wait
+_PRUNE_BATCH = 500  # calls and runs removed in one transaction, for which a writer to a file has to wait
 # What ended before, and holds nothing that did not. What was suspended and is not taken up again has not ended.
 _OLD = """FROM toolcrib_activities a WHERE a.ended_at < ? AND NOT EXISTS (
     SELECT 1 FROM toolcrib_activities c WHERE c.parent_id = a.id AND (c.ended_at IS NULL OR c.ended_at >= ?))"""
-# The latest event stays: the position of the next is counted from it.
+# The latest event stays: the position of the next is counted from it, or checked against it.
 _FORGET = """DELETE FROM toolcrib_events WHERE id = ? AND run_id = ? AND source = ?
     AND position < (SELECT MAX(position) FROM toolcrib_events)"""
 
@@ -50,7 +50,7 @@ class KeptEvent:
     """One event as it was kept.
 
     Attributes:
-        position: Its place in the order of all events; a reader that has seen it has seen all before it.
+        position: Its place in the order of all events; a follower that has seen it has seen all before it.
         source: Whether it is of a `call` or a `run`.
         run_id: A call's run; empty for an activity.
         id: The call's id, or the run's.
@@ -71,8 +71,9 @@ Ancestors: TypeAlias = tuple[Activity, ...]
 """The activities around a call, the outermost first; empty where none is recorded."""
 
 _EVENT = "SELECT position, source, run_id, id, kind, name, at, data FROM toolcrib_events"
+_HORIZON = "SELECT latest, latest FROM (SELECT COALESCE(MAX(position), 0) AS latest FROM toolcrib_events) AS events"
 _CHANGED = f"""SELECT {", ".join(f"a.{name}" for name in ACTIVITY_COLUMNS.split(", "))} FROM
-    (SELECT position, id FROM toolcrib_events WHERE position > ? ORDER BY position LIMIT ?) e
+    (SELECT position, id FROM toolcrib_events WHERE position > ? AND position <= ?) e
     CROSS JOIN toolcrib_activities a WHERE a.id = e.id AND a.last_position = e.position ORDER BY e.position"""
 _MOST_IDS = 200  # in one statement
 _COUNTS = """SELECT source, status, COUNT(*) FROM toolcrib_activities WHERE status <> 'completed'
@@ -95,28 +96,37 @@ class EventLog:
     Args:
         rows: Runs one SELECT, with `?` where a value goes, and returns its rows.
         words: The index of the database's words; without one, a search reads every activity.
+        horizon: The SELECT of a position behind which no event is missing, and of the latest event's. They differ where
+            several transactions write at a time.
 
     Attributes:
         rows: Runs one SELECT.
         words: The index, or None.
     """
 
-    def __init__(self, rows: Rows, words: WordIndex | None = None) -> None:
+    def __init__(self, rows: Rows, words: WordIndex | None = None, horizon: str = _HORIZON) -> None:
         self.rows, self.words = rows, words
+        self._horizon, self._complete_until = horizon, 0
 
     def last(self) -> int:
-        """Return the position of the latest event; 0 without one."""
-        ((position,),) = self.rows("SELECT COALESCE(MAX(position), 0) FROM toolcrib_events", ())
-        return int(position)
+        """Return the position of the latest event before which none is still to come; 0 without one.
+
+        On a server it is behind the latest event for as long as the batch of another process is being written.
+        """
+        ((horizon, latest),) = self.rows(self._horizon, ())
+        earlier = self._complete_until if self._complete_until <= latest else 0  # of a database that was replaced
+        self._complete_until = max(earlier, int(horizon))
+        return self._complete_until
 
     def since(self, position: int, limit: int = 500) -> list[KeptEvent]:
-        """Return the events after a position, in order, the first `limit` of them."""
+        """Return the events after a position up to `last`, in order, the first `limit` of them: for a follower."""
         require_number("EventLog", "limit", limit, least=1)
-        return self._events("WHERE position > ? ORDER BY position LIMIT ?", position, limit)
+        return self._between(position, self.last(), limit)
 
     def all(self, after: int = 0) -> Iterator[KeptEvent]:
-        """Yield every event after a position, in order."""
-        while events := self.since(after, _BATCH):
+        """Yield every event after a position that is there at the beginning, in order."""
+        ((_, latest),) = self.rows(self._horizon, ())
+        while events := self._between(after, latest, _BATCH):
             yield from events
             after = events[-1].position
 
@@ -148,7 +158,7 @@ class EventLog:
         require_number("EventLog", "limit", limit, least=1)
         found: list[Activity] = []
         while len(found) < limit and (events := self.since(position, limit)):
-            found += [Activity(*row) for row in self.rows(_CHANGED, (position, len(events)))]
+            found += [Activity(*row) for row in self.rows(_CHANGED, (position, events[-1].position))]
             position = events[-1].position
         return found[:limit]
 
@@ -304,6 +314,9 @@ class EventLog:
 
     # --- inside
 
+    def _between(self, after: int, until: int, limit: int) -> list[KeptEvent]:
+        return self._events("WHERE position > ? AND position <= ? ORDER BY position LIMIT ?", after, until, limit)
+
     def _events(self, where: str, *values: Any) -> list[KeptEvent]:
         rows = self.rows(f"{_EVENT} {where}", values)
         return [_event(*row) for row in rows]
@@ -314,7 +327,7 @@ def _event(position: int, source: str, run_id: str, id: str, kind: str, name: st
     return KeptEvent(int(position), data=event_data(text, source, columns), source=source, **columns)
 
 
-def event_log(tables: Tables, words: WordIndex | None) -> EventLog:
+def event_log(tables: Tables, words: WordIndex | None, horizon: str = _HORIZON) -> EventLog:
     """Return the log of the events in a database; reading it closes the work of processes that are gone."""
     lost = LostWork()
 
@@ -324,7 +337,7 @@ def event_log(tables: Tables, words: WordIndex | None) -> EventLog:
         with tables.transaction(write=False) as execute:
             return execute(sql, values).fetchall()
 
-    return EventLog(rows, words)
+    return EventLog(rows, words, horizon)
 
 
 def id_batches(ids: Iterable[str]) -> list[tuple[str, ...]]:

@@ -1,8 +1,8 @@
 """Tables of events, append only, and of the state of each call and activity.
 
-One schema for SQLite and Postgres, with `?` where a value goes. A writer holds a lock from before `next_position`
-to the end of its transaction, so that positions become visible in order: a reader that has seen one has seen all before
-it.
+One schema for SQLite and Postgres, with `?` where a value goes. A follower that has seen an event has seen all before
+it: in a file one writer at a time takes positions and writes, and on a server a follower stops before a batch that is
+being written.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ EVENT_TABLES = StoreTables(
                 ON toolcrib_activities (run_id, first_position) WHERE run_id <> ''""",
         ),
     ),
+    shares_lock=True,
 )
 """The tables of events, on any database."""
 
-_NEXT = "SELECT COALESCE(MAX(position), 0) + 1 FROM toolcrib_events"
 _ADD = (
     "INSERT INTO toolcrib_events (position, source, run_id, id, kind, name, at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
@@ -125,16 +125,18 @@ class Activity:
 
 
 _COLUMNS = (*(field.name for field in fields(Activity)), "words", "process")
+# Of two batches that are written at a time, the one that is written last may have the positions before.
+_OF_THE_LATER = ", ".join(
+    f"{name} = CASE WHEN excluded.last_position < toolcrib_activities.last_position THEN toolcrib_activities.{name} "
+    f"ELSE excluded.{name} END"
+    for name in ("status", "last_position", "ended_at", "duration_ms", "process")
+)
 _CHANGE = f"""INSERT INTO toolcrib_activities ({", ".join(_COLUMNS)})
     VALUES ({", ".join("?" * len(_COLUMNS))})
     ON CONFLICT (id, source, run_id) DO UPDATE SET
         parent_id = COALESCE(excluded.parent_id, toolcrib_activities.parent_id),
-        status = excluded.status,
         principal = COALESCE(excluded.principal, toolcrib_activities.principal),
-        last_position = excluded.last_position,
-        ended_at = excluded.ended_at,
-        duration_ms = excluded.duration_ms,
-        process = excluded.process,
+        {_OF_THE_LATER},
         words = CASE WHEN LENGTH(toolcrib_activities.words) > 8000 THEN toolcrib_activities.words
             ELSE toolcrib_activities.words || excluded.words END"""
 _row = itemgetter(*_COLUMNS)
@@ -143,37 +145,41 @@ _GO_ON = """UPDATE toolcrib_activities SET status = 'resumed', ended_at = ?, las
 
 
 def write_events(
-    events: Iterable[RecordedEvent],
+    events: Sequence[RecordedEvent],
+    positions: Sequence[int],
     rows: Rows,
     run_each: Callable[[str, Sequence[Sequence[Any]]], object],
     process: str | None = None,
 ) -> None:
-    """Write a batch inside a transaction that holds the writers' lock.
+    """Write a batch inside a transaction that holds the lock of those who write.
 
     Args:
         events: The events, in order.
+        positions: The position of each, in order.
         rows: Runs one statement.
         run_each: Runs one statement for each of several tuples of values.
         process: The process whose end is the end of what they are of; this one when None, and empty for none.
     """
-    ((first,),) = rows(_NEXT, ())
-    events = tuple(events)
-    added, changed = batch_rows(events, int(first), this_process() if process is None else process)
+    placed = list(zip(positions, events, strict=True))
+    added, changed = batch_rows(placed, this_process() if process is None else process)
     run_each(_ADD, added)
     run_each(_CHANGE, changed)
-    for position, event in enumerate(events, int(first)):
+    for position, event in placed:
         if isinstance(event, CallEvent):
             for run_id in event.data.get("earlier_runs", ()):
                 rows(_GO_ON, (event.at.isoformat(), position, _plain(event.call_id), _plain(run_id)))
 
 
 def batch_rows(
-    events: Iterable[RecordedEvent], first: int, process: str
+    placed: Iterable[tuple[int, RecordedEvent]], process: str
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Return the rows that a batch adds to the first table, and those that it makes or changes in the second."""
+    """Return the rows that a batch adds to the first table, and those that it makes or changes in the second.
+
+    The latter are in an order that all batches have, as each waits for the rows that another one changes.
+    """
     added: list[tuple[Any, ...]] = []
     changes: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for position, event in enumerate(events, first):
+    for position, event in placed:
         data = event.to_dict()
         change = _call_change(data, position) if isinstance(event, CallEvent) else _run_change(data, position)
         change["process"] = process

@@ -1,4 +1,15 @@
-"""PostgresSink: events of calls and runs on a Postgres server, for processes on many hosts."""
+"""PostgresSink: events of calls and runs on a Postgres server, for processes on many hosts.
+
+Any number of processes write at a time, and take positions from a sequence. So a batch may be committed after one with
+later positions, and a follower, who continues after the last position that it has seen, would miss it. Therefore each
+transaction that writes first shows a position before all of its own, by an advisory lock on the table and that
+position, and a follower reads up to the first of those that are shown. It waits for no transaction but those that write
+events, and a lock ends with its transaction, whatever becomes of the process.
+
+Versions up to 0.2 took the next position after the latest event, one transaction at a time. They hold alone the lock
+that the transactions of this version share, so that none of them writes beside one of these; and the sequence is moved
+behind what they wrote.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from toolcrib.database import Database, PostgresTables
+from toolcrib.database import Database, Execute, PostgresTables, StoreTables, take_lock
 from toolcrib.record._batch_sink import BatchSink, RecordedEvent
 from toolcrib.record._event_log import EventLog, event_log
 from toolcrib.record._event_tables import EVENT_TABLES, write_events
@@ -16,8 +27,27 @@ from toolcrib.record._word_index import POSTGRES_WORDS
 
 _FLOAT = "double precision"
 _VALUES = re.compile(r"VALUES \([?, ]+\)")
-POSTGRES_EVENT_TABLES = (EVENT_TABLES, POSTGRES_WORDS.tables)
+_SEQUENCE = "toolcrib_event_positions"
+_POSITIONS = StoreTables(  # not a version of `events`: a worker of the version before goes on beside this one
+    "event positions", ((f"CREATE SEQUENCE IF NOT EXISTS {_SEQUENCE} OWNED BY toolcrib_events.position",),)
+)
+POSTGRES_EVENT_TABLES = (EVENT_TABLES, POSTGRES_WORDS.tables, _POSITIONS)
 """The tables of `PostgresSink`."""
+_GIVEN = "last_value - (NOT is_called)::int"  # the last position that the sequence has given
+_LATEST = "SELECT COALESCE(MAX(position), 0) AS latest FROM toolcrib_events"
+_BITS = 2**31 - 1  # of a position are in the second part of a lock: enough for those near the latest
+_TAKE = f"""WITH shown AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock_shared('toolcrib_events'::regclass::oid::int, (({_GIVEN}) & {_BITS})::int)
+    FROM {_SEQUENCE} WHERE {_GIVEN} >= ({_LATEST}))
+    SELECT nextval('{_SEQUENCE}') FROM shown CROSS JOIN generate_series(1, ?)"""
+_CATCH_UP = f"""SELECT setval('{_SEQUENCE}', latest) FROM ({_LATEST}) AS events CROSS JOIN {_SEQUENCE}
+    WHERE {_GIVEN} < latest"""
+# The latest event is looked up before the locks are, as a statement's view of tables is older than all that it calls.
+_HORIZON = f"""SELECT latest - COALESCE((SELECT MAX((latest - objid::bigint) & {_BITS}) FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 2 AND classid = 'toolcrib_events'::regclass
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (latest - objid::bigint) & {_BITS} <= {_BITS // 2}), 0), latest FROM ({_LATEST}) AS events"""
+_DEADLOCK = "40P01"
 
 
 class PostgresSink(BatchSink):
@@ -45,7 +75,7 @@ class PostgresSink(BatchSink):
     def log(self) -> EventLog:
         """Return a log of the database, this sink's latest events included."""
         self.flush()
-        return event_log(self._tables, POSTGRES_WORDS)
+        return event_log(self._tables, POSTGRES_WORDS, _HORIZON)
 
     def close(self) -> None:
         """Write the remaining events, and close the connections; closing twice does nothing."""
@@ -53,13 +83,30 @@ class PostgresSink(BatchSink):
         self._tables.close()
 
     def _write_batch(self, batch: Sequence[RecordedEvent]) -> None:
+        try:
+            self._write_once(batch)
+        except self._tables.error as error:  # two batches that change the same calls, and each waits for the other
+            if getattr(getattr(error, "orig", None), "sqlstate", None) != _DEADLOCK:
+                raise
+            self._write_batch(batch)
+
+    def _write_once(self, batch: Sequence[RecordedEvent]) -> None:
         with self._tables.transaction(write=True) as execute:
             write_events(
                 batch,
+                _take_positions(execute, len(batch)),
                 lambda sql, values: execute(sql, values).fetchall(),
                 lambda sql, rows: execute(_of_arrays(sql), _as_arrays(sql, rows)),
                 self.process,
             )
+
+
+def _take_positions(execute: Execute, count: int) -> list[int]:
+    """Return so many positions in ascending order, after a position before them is shown to readers."""
+    while not (rows := execute(_TAKE, (count,)).fetchall()):  # the sequence is new, or a version up to 0.2 has written
+        take_lock(execute, _POSITIONS.lock)
+        execute(_CATCH_UP, ())
+    return sorted(int(position) for (position,) in rows)
 
 
 # A statement for each row costs the worker and the server more than the row itself.
@@ -93,4 +140,4 @@ def postgres_events(database: str | Path | Database) -> EventLog:
     Raises:
         DatabaseError: It is not a Postgres database, or it cannot be connected to.
     """
-    return event_log(PostgresTables(database, *POSTGRES_EVENT_TABLES, pool=2), POSTGRES_WORDS)
+    return event_log(PostgresTables(database, *POSTGRES_EVENT_TABLES, pool=2), POSTGRES_WORDS, _HORIZON)

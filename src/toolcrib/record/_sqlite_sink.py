@@ -14,6 +14,8 @@ from toolcrib.record._event_log import EventLog, event_log
 from toolcrib.record._event_tables import EVENT_TABLES, Rows, write_events
 from toolcrib.record._word_index import SQLITE_WORDS
 
+_NEXT = "SELECT COALESCE(MAX(position), 0) + 1 FROM toolcrib_events"
+
 
 class SqliteSink(FileRepr, BatchSink):
     """Keeps events of calls and runs in a SQLite file, which may be the one that holds the approvals, too.
@@ -61,7 +63,8 @@ class SqliteSink(FileRepr, BatchSink):
         connection.execute("BEGIN IMMEDIATE")
         try:
             rows: Rows = lambda sql, values: connection.execute(sql, values).fetchall()  # noqa: E731
-            write_events(events, rows, connection.executemany, self.process)
+            ((first,),) = rows(_NEXT, ())
+            write_events(events, range(first, first + len(events)), rows, connection.executemany, self.process)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:  # of a full disk, SQLite has rolled back by itself
