@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
-from dbos._error import DBOSWorkflowConflictIDError
+from dbos import error as dbos_error
 
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._work_tables import PROGRAM_LINES
@@ -64,7 +64,7 @@ class ProgramJournal(SqlJournal):
 
     def conflict(self) -> BaseException:
         """Return the error for a journal that another execution of the same program writes."""
-        return DBOSWorkflowConflictIDError(self._workflow)
+        return dbos_error.DBOSWorkflowConflictIDError(self._workflow)
 
     def claim(self, generation: int, toolkit: str, queue: str) -> dict[str, Any] | None:
         """Claim the program; return its result in this generation or a later one, so that there is nothing to do.
