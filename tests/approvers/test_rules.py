@@ -189,6 +189,12 @@ def test_an_id_is_of_one_person() -> None:
         Groups({}, people={"ann": ["U1"], "bob": ["U1"]})
 
 
+@pytest.mark.parametrize("members", [["ann"], "finance"])
+def test_members_are_given_by_group(members: Any) -> None:
+    with pytest.raises(TypeError, match=r"members is .*; give them by group: Groups\(\{'finance': \['ann'\]\}\)"):
+        Groups(members)
+
+
 async def test_a_call_that_nobody_could_approve_is_refused_and_says_why() -> None:
     rule = ApproverRule(name="contracts", of="legal")
 
