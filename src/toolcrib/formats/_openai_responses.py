@@ -253,7 +253,7 @@ class _Responses(ProviderFormat):
             return ()
         name = text_or_empty(item.get("name")) or kind
         is_plain = kind == "function_call" and not item.get("namespace")
-        kind = text_or_empty(object_or_empty(item.get("caller")).get("type"))
+        caller = text_or_empty(object_or_empty(item.get("caller")).get("type"))
         return (
             WireCall(
                 text_or_empty(item.get(_id_key(kind))),
@@ -262,7 +262,7 @@ class _Responses(ProviderFormat):
                 "function" if is_plain else kind,
                 self._fault(item, kind),
                 None if is_plain and not item.get("caller") else item,
-                "programmatic" if kind == "program" else kind or "direct",
+                "programmatic" if caller == "program" else caller or "direct",
             ),
         )
 

@@ -186,34 +186,32 @@ def gvisor(
     chosen = Packages.of(packages, None)
     rootless = [] if os.geteuid() == 0 else ["--rootless"]
     command = ["runsc", "--root", "{folder}/state", "--network=none", "--ignore-cgroups", *rootless, *flags]
-    # a container in the format of the Open Container Initiative
-    mounts = [
-        {"destination": folder, "source": folder, "type": "bind", "options": ["ro", "rbind"]}
-        for folder in _seen_inside(chosen)
-    ]
-    files = {
-        "config.json": json.dumps(
-            {
-                "ociVersion": "1.0.2",
-                "process": {
-                    "user": {"uid": _NOBODY, "gid": _NOBODY},
-                    "args": _guest(chosen),
-                    "env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
-                    "cwd": "/",
-                    "capabilities": {},
-                    "noNewPrivileges": True,
-                },
-                "root": {"path": "{folder}/root", "readonly": True},
-                "mounts": [
-                    {"destination": "/proc", "type": "proc", "source": "proc"},
-                    {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777"]},
-                    *mounts,
-                ],
-                "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]},
-            }
-        ),
-        "root/empty": "",
-    }
+    files = {"config.json": json.dumps(_container(_guest(chosen), _seen_inside(chosen))), "root/empty": ""}
     remedy = "Install gVisor, for instance with: apt install runsc"
     workers = CommandWorkers([*command, "run", "--bundle", "{folder}", "{name}"], files=files, remedy=remedy, **options)
     return WorkerSandbox(workers, "gvisor", packages=chosen.tops, queue=queue)
+
+
+def _container(command: list[str], folders: list[str]) -> dict[str, Any]:
+    """Return the description of a container in the format of the Open Container Initiative."""
+    mounts = [
+        {"destination": folder, "source": folder, "type": "bind", "options": ["ro", "rbind"]} for folder in folders
+    ]
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": _NOBODY, "gid": _NOBODY},
+            "args": command,
+            "env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
+            "cwd": "/",
+            "capabilities": {},
+            "noNewPrivileges": True,
+        },
+        "root": {"path": "{folder}/root", "readonly": True},
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777"]},
+            *mounts,
+        ],
+        "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]},
+    }
