@@ -33,12 +33,14 @@ def index_turn(version: int) -> Turn[Any]:
 
 async def test_of_several_turns_of_a_key_the_last_is_done_once(database: str) -> None:
     agent = durable(index)
+    async with Client(database) as client:  # without a worker yet: none begins the first while the others are put
+        putting = DurableAgent(agent.agent, agent.queue, client=client)
+        handles = [await putting.put(index_turn(n), key="doc", debounce=0.5) for n in range(5)]
+        other = await putting.put(index_turn(7), key="other", debounce=0.5)
+        waiting = await asyncio.to_thread(find_work, client, handles[0].id)
     async with engine_of(database, agent) as engine:
-        handles = [await agent.put(index_turn(n), key="doc", debounce=0.5) for n in range(5)]
-        other = await agent.put(index_turn(7), key="other", debounce=0.5)
-        waiting = await asyncio.to_thread(find_work, engine.client, handles[0].id)
-        outcome = await handles[0].outcome()
-        another = await other.outcome()
+        outcome = await agent.handle(handles[0].id).outcome()
+        another = await agent.handle(other.id).outcome()
         found = await asyncio.to_thread(list_work, engine.client)
         later = await agent.put(index_turn(9), key="doc", debounce=QUICK)
         last = await later.outcome()
