@@ -17,8 +17,10 @@ DOJO ?=
 DEMO ?= $(BIN)/toolcrib exec examples/shop/tools.py examples/shop/program.py --approve refund
 # More arguments for pytest: `make test PYTEST="-x tests/pipeline"`, `make test-processes PYTEST=tests/cli`.
 PYTEST ?=
-# How many processes run the tests: 0 is this one alone. Each takes a gigabyte, and waits for other processes at times.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+# How many processes run the tests: 0 is this one alone. Each takes a gigabyte, and reads all tests of its tier. Those of
+# the first tier wait for nothing, and are one for a core; the others wait for other processes at times, and are one more.
+WORKERS ?=
+CORES := $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() or 1))')
 # More arguments for `make soak-gateway`: `make soak-gateway SOAK="--minutes 60"`.
 SOAK ?=
 # More arguments for `make crash`: `make crash CRASH="--way session"`, `make crash CRASH="--runs 100 --database postgres"`.
@@ -30,7 +32,8 @@ FUZZ ?=
 
 BIN := $(VENV)/bin
 INSTALL := packaging/install.sh
-TESTS = $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
+ONE_MORE = $(shell expr $(CORES) + \( $(CORES) \< 4 \))
+TESTS = $(BIN)/pytest -q -n $(or $(WORKERS),$(ONE_MORE)) --dist worksteal
 # One of the peers needs Python 3.12: the benchmarks run on that where it is found.
 BENCH_PYTHON = $(or $(shell for python in python3.12 $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python3.12); do \
 	$$python -c 'import venv' 2>/dev/null && echo $$python && break; done),$(PYTHON))
@@ -67,7 +70,7 @@ demo-durable: $(VENV)/.durable ## run the shop's tools as a durable agent: a ref
 
 # What each tier holds: tests/tiers.py.
 test: $(VENV)/.test ## run the tests that stay in one process and wait for nothing, and one of each promise that takes more
-	$(TESTS) --tier fast $(PYTEST)
+	$(BIN)/pytest -q -n $(or $(WORKERS),$(CORES)) --dist worksteal --tier fast $(PYTEST)
 
 test-processes: $(VENV)/.dev $(NPM) packages ## run those of sandboxes, servers, commands and pages, and every example in README, docs and docstrings
 	$(TESTS) --tier processes $(PYTEST)

@@ -61,13 +61,14 @@ class Postgres:
     password: str
     control: Control
 
-    def url(self, database: str = "postgres", *, create: bool = True) -> str:
-        """Return the URL of a database on it, which is made when it is missing."""
+    def url(self, database: str = "postgres", *, create: bool = True, template: str = "template1") -> str:
+        """Return the URL of a database on it, which is made when it is missing, as a copy of the template."""
         if create and database != "postgres":
             with self.connect() as connection:
                 found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone()
                 if found is None:
-                    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+                    names = sql.Identifier(database), sql.Identifier(template)
+                    connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*names))
         return f"postgresql://crib:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def empty(self, database: str) -> None:

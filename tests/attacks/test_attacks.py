@@ -9,8 +9,8 @@ from typing import Literal
 
 import pytest
 
-from tests.attacks.harness import NOBODY, Attack, Finding, attacks, run_attacks
-from tests.effort import EFFORT
+from tests.attacks.harness import NOBODY, Finding, attacks, run_attacks
+from tests.effort import share
 from toolcrib.errors import SandboxUnavailable
 from toolcrib.sandbox import bubblewrap, gvisor
 
@@ -27,11 +27,6 @@ def _through(found: list[Finding], *but: str) -> dict[str, tuple[set[str], str]]
     return {finding.name: (finding.traces, finding.said) for finding in found if finding.traces - {*but}}
 
 
-def _share(chosen: list[Attack]) -> list[Attack]:
-    """Return all of the programs, or those that TOOLCRIB_EFFORT leaves: one kernel serves every Python."""
-    return chosen[:: max(1, round(1 / EFFORT))]
-
-
 def test_no_program_gets_through_the_default_sandbox() -> None:
     chosen = attacks()
 
@@ -44,7 +39,7 @@ def test_no_program_gets_through_the_default_sandbox() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be a user without rights")
 def test_no_hog_gets_through_as_a_user_without_rights() -> None:
-    found = run_attacks("process", _share(attacks("h*")), user=NOBODY)
+    found = run_attacks("process", share(attacks("h*")), user=NOBODY)
 
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
@@ -53,7 +48,7 @@ def test_no_hog_gets_through_as_a_user_without_rights() -> None:
 def test_no_program_gets_through_with_packages() -> None:
     chosen = [attack for kind in ("b*", "h*", "p*", "t*") for attack in attacks(kind)]
 
-    found = run_attacks("packages", _share(chosen))
+    found = run_attacks("packages", share(chosen))
 
     assert _through(found) == {}
     assert all(finding.secs for finding in found)
@@ -75,7 +70,7 @@ def test_no_program_gets_through_another_wall(wall: Literal["bubblewrap", "gviso
     if os.geteuid() == 0:  # whose threads the kernel does not count, whatever the container says of its user
         chosen = [attack for attack in chosen if attack.name != "h04_raw_threads"]
 
-    found = run_attacks(wall, _share(chosen))
+    found = run_attacks(wall, share(chosen))
 
     assert _through(found, "cpu") == {}
     assert all(finding.secs for finding in found if finding.name != "(host)")

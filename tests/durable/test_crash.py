@@ -19,13 +19,13 @@ import sqlalchemy as sa
 from tests.durable.crash import EVENTS, Plan, crash, sources_of
 from tests.durable.crash_places import Place, place, refusal
 from tests.durable.crash_trial import Asked, Trial
-from tests.effort import EFFORT
+from tests.effort import IS_FULL
 from toolcrib.adapters.dbos import Client
 from toolcrib.adapters.dbos._work_tables import program_lines, programs
 from toolcrib.approvals import SqliteApprovalStore
 from toolcrib.calls import ApprovalRequest
 
-RUNS = 12 if EFFORT >= 1 else 6
+RUNS = 12 if IS_FULL else 6
 PLAIN = tuple(event for event in EVENTS if event not in ("full", "network", "clock"))
 
 

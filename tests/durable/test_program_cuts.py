@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.effort import EFFORT
+from tests.effort import IS_FULL
 from toolcrib.adapters.dbos._program_journal import open_calls
 from toolcrib.approvals import MemoryApprovalStore
 from toolcrib.approvals._executions import active_executions
@@ -226,7 +226,7 @@ class Execution:
                     await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("seed", range(200 if EFFORT >= 1 else 40))
+@pytest.mark.parametrize("seed", range(200 if IS_FULL else 40))
 async def test_a_program_that_is_cut_off_anywhere_asks_once_and_does_what_was_agreed(seed: int) -> None:
     chance = random.Random(seed)
     world = World(chance, chance.choice([1, 2, 3, 4]))

@@ -8,15 +8,24 @@ from uuid import uuid4
 import pytest
 
 from tests.postgres import Postgres
+from toolcrib.adapters.dbos import migrate
+from toolcrib.database import Database
+
+
+@pytest.fixture(scope="session")
+def work_tables(postgres: Postgres) -> str:
+    """The database with the tables of durable work that others are copies of: to make them takes most of a second."""
+    migrate(Database.named(postgres.url("work_tables")))
+    return "work_tables"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database of either kind, with nothing in it."""
+    """A database of either kind, with nothing in it but, on a server, the tables."""
     if request.param == "sqlite":
         return str(tmp_path / "work.db")
     server: Postgres = request.getfixturevalue("postgres")
-    return server.url(f"work_{uuid4().hex[:8]}")
+    return server.url(f"work_{uuid4().hex[:8]}", template=request.getfixturevalue("work_tables"))
 
 
 @pytest.fixture

@@ -34,9 +34,9 @@ from toolcrib.turns import Turn
 
 
 @pytest.fixture
-def url(postgres: Postgres) -> str:
-    """The URL of a database with nothing in it."""
-    return postgres.url(f"network_{uuid4().hex[:8]}")
+def url(postgres: Postgres, work_tables: str) -> str:
+    """The URL of a database whose tables are empty."""
+    return postgres.url(f"network_{uuid4().hex[:8]}", template=work_tables)
 
 
 @pytest.fixture

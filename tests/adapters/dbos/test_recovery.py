@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -94,15 +93,9 @@ class Shop:
         return handle
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Shop]:
+@pytest.fixture
+async def shop(database: str, tmp_path: Path) -> AsyncGenerator[Shop]:
     """A shop on a database of either kind."""
-    kind = request.param
-    database = (
-        str(tmp_path / "crib.db")
-        if kind == "sqlite"
-        else request.getfixturevalue("postgres").url(f"recovery_{os.getpid()}_{abs(hash(tmp_path)) % 10**8}")
-    )
     async with Client(database) as client:
         yield Shop(database, tmp_path, client)
 

@@ -81,8 +81,10 @@ async def test_work_is_put_with_what_its_transaction_writes_or_not_at_all(
 
 
 @pytest.mark.parametrize("kind", ["connection", "session"])
-async def test_work_is_put_in_the_transaction_of_an_asynchronous_connection(postgres: Any, kind: str) -> None:
-    database = postgres.url(f"work_{uuid4().hex[:8]}")
+async def test_work_is_put_in_the_transaction_of_an_asynchronous_connection(
+    postgres: Any, work_tables: str, kind: str
+) -> None:
+    database = postgres.url(f"work_{uuid4().hex[:8]}", template=work_tables)
     agent = durable(count)
     async with engine_of(database, agent) as engine:
         shop = create_async_engine(engine.database.url)

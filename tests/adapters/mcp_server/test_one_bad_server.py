@@ -24,6 +24,7 @@ from tests.adapters.mcp_server.faults import (
     faulty_command,
     faulty_servers,
 )
+from tests.effort import share
 from toolcrib.adapters.mcp_client import connect
 from toolcrib.adapters.mcp_server import build_server
 from toolcrib.toolsets import Toolset
@@ -138,7 +139,7 @@ async def test_a_fault_of_a_command_stops_no_other_one(method: str, newer: bool,
 @pytest.mark.timeout(1_200)
 @every_method
 async def test_no_fault_of_a_server_stops_another_one(method: str, newer: bool) -> None:
-    assert await used(faults_of(method, newer=newer)) == []
+    assert await used(share([*faults_of(method, newer=newer)])) == []
 
 
 async def test_a_server_that_answers_with_the_code_of_a_lost_connection_is_not_lost() -> None:
