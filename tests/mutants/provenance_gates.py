@@ -45,6 +45,13 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         _PIPELINE,
     ),
     Gate(
+        "a large value is looked up as others are",
+        "provenance/_feature.py",
+        "        found = checked.result()\n",
+        "        found = []\n",
+        ("tests/provenance/test_large_values.py",),
+    ),
+    Gate(
         "a standing grant for the tool does not answer for values of others",
         "approvals/_fit.py",
         '    if request.origins and grant.scope in ("tool", "within") and grant.request_id != request.id:\n',
@@ -621,8 +628,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "private values are found in keys, and across values",
         "provenance/_values.py",
-        "    if len(texts) > 1:\n        yield texts[-1][0]",
-        "    if not texts:\n        yield texts[-1][0]",
+        "([joined, values]) if len(texts) > 1 else ():\n",
+        "([joined, values]) if not texts else ():\n",
         ("tests/provenance/test_private_pieces.py",),
     ),
     Gate(
