@@ -110,6 +110,14 @@ def test_a_private_value_is_found_after_the_run_has_lost_something() -> None:
     assert "private" in asked(memory("the merger with Northwind", is_lost=True), text="merger with Northwind")
 
 
+def test_a_private_value_is_found_that_is_read_after_more_than_a_run_keeps() -> None:
+    made = memory("hello")
+    made.read("page", "c2", {}, "x" * 20_000_001, "untrusted")
+    made.read("plans", "c3", {}, "the merger with Northwind", "trusted", [])
+
+    assert "private" in asked(made, text="merger with Northwind")
+
+
 def test_pieces_that_may_be_sent_hide_none_that_may_not() -> None:
     made = memory("the merger with Northwind")
     open_words = " ".join(f"shared{number} word{number}" for number in range(40))

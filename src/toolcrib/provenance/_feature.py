@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
-from weakref import WeakKeyDictionary, WeakSet
-
-from pydantic import AliasChoices
-from pydantic.fields import FieldInfo
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakSet
 
 from toolcrib.calls import Ask, DecisionNote, Media, Rejected, lenient, revived
 from toolcrib.clock import WALL_CLOCK, time_of
-from toolcrib.errors import SchemaError, message_of
+from toolcrib.errors import message_of
 from toolcrib.hooks import FeatureParts, FeatureState, GateStep, ModelInput
-from toolcrib.jsonschema import properties_of, subschemas
 from toolcrib.pipeline import Call, Run
+from toolcrib.provenance._declared import declared_labels, other_receivers, without_defaults
 from toolcrib.provenance._memory import Memory
 from toolcrib.provenance._policy import ToolLabels
-from toolcrib.provenance._question import Origin, Question, argument_of, path_of
+from toolcrib.provenance._question import Origin, Question, path_of
 from toolcrib.provenance._shapes import is_small, json_in, media_in, shapes_of
-from toolcrib.provenance._values import keys_of, leaves_of
-from toolcrib.schema import REDACTED, Content, Decides
-from toolcrib.tools import Instruction, Place, Source, Tool
+from toolcrib.schema import REDACTED
+from toolcrib.tools import Instruction, Place, Source
 from toolcrib.toolsets import ToolEntry, Toolset
 
 if TYPE_CHECKING:
@@ -35,9 +29,9 @@ if TYPE_CHECKING:
 _NAME: Final = "provenance"
 _REFUSAL: Final = "the policy does not allow it"
 _MOST_ORIGINS: Final = 50  # of one call, in its record
+_SMALL: Final = 5_000  # characters, about, of arguments that are looked up on the event loop
 _READING: Final = frozenset({"none", "fetch"})
 _ENDS: Final = frozenset({"result", "error", "hook", "refusal"})  # what a call that has ended gives
-_RECEIVER: Final = re.compile(r"[@#/]|\w\.[^\W\d_]{2}")  # an address, a channel, a link or a host
 
 
 class RunProvenance(FeatureState):
@@ -61,7 +55,7 @@ class RunProvenance(FeatureState):
 
     def _labels(self, name: str, entry: ToolEntry | None, run: Run) -> ToolLabels:
         """Return the labels of a tool, as the rules of the policy change them."""
-        declared, toolsets = (ToolLabels(), ()) if entry is None else (_declared(entry.tool), entry.toolsets)
+        declared, toolsets = (ToolLabels(), ()) if entry is None else (declared_labels(entry.tool), entry.toolsets)
         return self.policy.labels(declared, name, toolsets, run.principal)
 
     # --- what the run reads
@@ -112,7 +106,7 @@ class RunProvenance(FeatureState):
             case "description":
                 self._read_untrusted(given, {"description": given.value})
             case "artifacts":
-                memory.keep_files("artifacts", "", given.value, None)
+                self._do(lambda: memory.keep_files("artifacts", "", given.value, None))
             case "user":
                 memory.hear(given.value)
             case "program":
@@ -188,19 +182,19 @@ class RunProvenance(FeatureState):
         """Keep a result of a call, or a value of a stream at its place."""
         memory, echoes = self.memory, labels.effect not in _READING
         arguments: Mapping[str, Any] = call.shown_arguments if call.received.origin == "model" else {}
-        if labels.readers is not None:
-            kept_result = getattr(call.outcome, "kept", None)
-            shapes = revived(lenient(value, media=True))
-            files = [
-                *media_in(shapes),
-                *([] if kept_result is None else [Media("text/plain", b"", name=kept_result.handle)]),
-            ]
-            memory.keep_files(call.name, call.id, files, labels.readers)
-        keep = partial(
+        kept_result = getattr(call.outcome, "kept", None)
+        handles = [] if kept_result is None else [Media("text/plain", b"", name=kept_result.handle)]
+        read = partial(
             memory.read, call.name, call.id, arguments, source=source, readers=labels.readers, fields=labels.fields
         )
-        is_shown = labels.effect != "program"  # what a program draws is made of what was read before
-        self._read_shapes(value, lambda shapes: keep(result=shapes, echoes=echoes, at=at), with_files=is_shown)
+
+        def keep(shapes: Any) -> None:
+            if labels.readers is not None:
+                files = media_in(revived(lenient(value, media=True)))
+                memory.keep_files(call.name, call.id, [*files, *handles], labels.readers)
+            read(result=shapes, echoes=echoes, at=at)
+
+        self._read_shapes(value, keep, with_files=labels.effect != "program")  # a program draws what was read before
 
     def _read_untrusted(self, given: ModelInput, value: Any) -> None:
         """Read an unlabelled value: it is a stranger's."""
@@ -225,10 +219,14 @@ class RunProvenance(FeatureState):
             if not is_whole:
                 memory.lose()  # what is not looked at
 
-        if memory.is_settled and is_small(value):
-            read()
+        self._do(read, is_small=is_small(value))
+
+    def _do(self, work: Callable[[], None], *, is_small: bool = True) -> None:
+        """Do some work on the memory: at once, or in its turn where it is long or other work waits."""
+        if self.memory.is_settled and is_small:
+            work()
         else:
-            memory.wait(read)
+            self.memory.wait(work)
 
     def _read_answer(self, given: ModelInput) -> None:
         """Read the answer of a call's client: it may be a stranger's, and so may be the result of the call."""
@@ -275,11 +273,14 @@ class RunProvenance(FeatureState):
     async def asks_about_program(self, code: str) -> bool:
         if not self.policy.frozen:
             return False
-        await asyncio.to_thread(self.memory.settle)
+        while not self.memory.is_settled:
+            await asyncio.to_thread(self.memory.settle)
         return bool(self.memory.judge_programs({"code": code}))
 
     def approve(self, call: Call, origins: Sequence[Mapping[str, str]]) -> None:
-        self.memory.approve(call.name, _questions(origins), call.canonical_arguments)
+        arguments = call.canonical_arguments
+        work = partial(self.memory.approve, call.name, _questions(origins), arguments)
+        self._do(work, is_small=is_small(arguments, _SMALL))
 
     def describe(self, call: Call) -> Mapping[str, Any]:
         return {"weighed": self.memory.is_whole}
@@ -325,10 +326,16 @@ async def check_origins(call: Call) -> Ask | Rejected | None:
     state.read_descriptions(call.toolset, call.run)
     if labels.effect == "none" or (is_program and not policy.frozen):
         return None
-    if not memory.is_settled:
+    while not memory.is_settled:
         await asyncio.to_thread(memory.settle)
     unasked: list[Question] | None = [] if call.is_recorded else None
-    found = _found(call, memory, labels, unasked)
+    check = partial(_found, call, memory, labels, unasked)
+    if is_small(call.canonical_arguments, _SMALL):
+        found = check()
+    else:
+        checked = memory.wait_for_check(check)
+        await asyncio.to_thread(memory.settle)
+        found = checked.result()
     questions = tuple(_shown(call, question) for question in found if labels.verdict(question.kind) != "allow")
     if questions and questions == _questions(call.asked_origins(_NAME)):
         return None
@@ -378,8 +385,8 @@ def _found(call: Call, memory: Memory, labels: ToolLabels, unasked: list[Questio
     content = labels.content_of(values)
     if labels.effect == "program":
         return memory.judge_programs(values, content)
-    arguments = _without_defaults(call.tool, values)
-    receivers = [*_other_receivers(call.tool, arguments, content, labels)] if memory.has_private else ()
+    arguments = without_defaults(call.tool, values)
+    receivers = [*other_receivers(call.tool, arguments, content, labels)] if memory.has_private else ()
     found = memory.judge(call.name, labels.effect, arguments, content, unasked, receivers=receivers)
     keys = memory.judge_keys(call.name, arguments, labels.fields, labels.effect)
     found += [key for key in keys if key.argument not in content]
@@ -402,92 +409,6 @@ def _shown(call: Call, question: Question) -> Question:
     if question.path:
         return question
     return replace(question, mark="") if shown is not values else question  # a mark of all the arguments
-
-
-# --- what a tool declares
-
-_declared_labels: WeakKeyDictionary[Tool[..., Any], ToolLabels] = WeakKeyDictionary()
-
-
-def _declared(tool: Tool[..., Any]) -> ToolLabels:
-    """Return the labels that a tool declares."""
-    found = _declared_labels.get(tool)
-    if found is None:
-        options = tool.options
-        content, deciding = frozenset(options.content) | _marked(tool, Content), _marked(tool, Decides)
-        found = _declared_labels[tool] = ToolLabels(
-            effect=options.effect or "execute",
-            source=options.source,
-            content=content - deciding,
-            readers=options.readers,
-            fields=_fields(tool),
-            deciding=deciding,
-        )
-    return found
-
-
-def _marked(tool: Tool[..., Any], mark: type) -> frozenset[str]:
-    """Return the parameters with a mark, also by the names that a model gives them by."""
-    try:
-        fields = tool.spec.input_model.model_fields
-    except SchemaError:  # a host may pass what has no schema
-        return frozenset()
-    marked = [(name, field.validation_alias) for name, field in fields.items() if _has_mark(field, mark)]
-    names = chain(*((name, *(key.choices if isinstance(key, AliasChoices) else [key])) for name, key in marked))
-    return frozenset(name for name in names if isinstance(name, str))
-
-
-def _has_mark(field: FieldInfo, mark: type) -> bool:
-    """Return whether a parameter has a mark; one that decides has it in whatever part of its type."""
-    parts: list[Any] = [*field.metadata, *([field.annotation] if mark is Decides else [])]
-    for part in parts:  # to which those of each type are added
-        parts += [*getattr(part, "__metadata__", ()), *get_args(part)]
-    return any(part is mark or isinstance(part, mark) for part in parts)
-
-
-def _fields(tool: Tool[..., Any]) -> frozenset[str]:
-    """Return the names of all properties in the schema of the arguments."""
-    try:
-        parts = subschemas(tool.spec.parameters)
-    except SchemaError:  # a host may pass what has no schema
-        return frozenset()
-    return frozenset(name for part in parts for name in properties_of(part))
-
-
-def _without_defaults(tool: Tool[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that differ from their defaults, which are the tool's own choice."""
-    try:
-        properties: Mapping[str, Any] = tool.spec.parameters.get("properties", {})
-    except SchemaError:  # a host may pass what has no schema
-        properties = {}
-    return {name: value for name, value in values.items() if not _is_default(value, properties.get(name))}
-
-
-def _other_receivers(
-    tool: Tool[..., Any], given: Mapping[str, Any], content: Collection[str], labels: ToolLabels
-) -> Iterator[str]:
-    """Yield keys of arguments, and texts that a tool takes for arguments that are not given, which may be receivers.
-
-    An address, a link or a channel may be one; without a required argument that decides, each text may be.
-    """
-    yield from (key for path, key in keys_of(given) if key not in labels.fields and argument_of(path) not in content)
-    try:
-        parameters = tool.spec.parameters
-    except SchemaError:  # a host may pass what has no schema
-        return
-    is_addressed = any(name not in content for name in parameters.get("required", ()))
-    for name, schema in properties_of(parameters).items():
-        if name not in given and name not in content and isinstance(schema, dict):
-            for _, value in leaves_of(cast("dict[str, Any]", schema).get("default")):
-                if isinstance(value, str) and (not is_addressed or _RECEIVER.search(value) is not None):
-                    yield value
-
-
-def _is_default(value: Any, schema: Any) -> bool:
-    if not isinstance(schema, dict) or "default" not in schema:
-        return False
-    default: Any = cast("dict[str, Any]", schema)["default"]
-    return value == default and isinstance(value, bool) is isinstance(default, bool)
 
 
 # --- values

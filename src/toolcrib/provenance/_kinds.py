@@ -45,6 +45,9 @@ _ISO: Final = re.compile(rf"{_START}(\d{{4}})-(\d\d)-(\d\d)(?:(?=[t ]\d\d:)[t ]?
 _MONTH_FIRST: Final = re.compile(rf"\b{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR}\b{_NO_COUNT})?\b")
 _MAY_BE_DATE: Final = re.compile(rf"\b{_MONTH} {_DAY}{_YEAR}(?:{_TO}(?:{_MONTH} )?{_DAY}{_YEAR})?\b")  # of no number
 _DAY_FIRST: Final = re.compile(rf"\b(?:{_DAY}{_TO})?{_DAY}(?: of)? {_MONTH}{_YEAR}")
+_MAY_BE_DAY: Final = re.compile(rf"\d(?:st|nd|rd|th)?(?: of)? (?:{'|'.join(_MONTHS)})")
+_MAY_BE_CLOCK: Final = re.compile(r":(?<=\d:)\d\d")
+_MAY_BE_HALF_DAY: Final = re.compile(r"\d ?[ap]\.?m\b")
 _CLOCK: Final = re.compile(
     r"(?<![\w:.,+\-/])t?(\d{1,2}):(\d\d)(?::00(?:\.0+)?)?(z)?(?! ?[ap]\.?m\b)(?![\w:+/@]|[.\-]\w)"
 )
@@ -69,10 +72,19 @@ _NUMBERS: Final = re.compile(
 _GROUPS: Final = re.compile(r"[+(]?(?<![\w.,])\w*\d\)?(?:[ -]\(?\d+(?:[.,]\d+)?(?![\d:/])\)?)+")  # of a long number
 _TWO_WAYS: Final = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+")  # a point of decimals, or of thousands
 _DEBIT: Final = re.compile(r"\([\d.,]+\)")  # as accounts write a negative number
-_LOOSE: Final = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
+# one that is looked for in long texts begins with a character, and looks back from there: it is found faster
+_LOOSE: Final = re.compile(
+    r"[-\d](?<![\w.][-\d])(?:(?<=-)\d|(?<!-))(?:\d{0,2}(?:,\d{3})+(?:\.\d+)?(?!\w)|\d*(?:\.\d+)?(?!\w))"
+)
 _JOINED: Final = re.compile(  # in groups, with a comma of decimals, or beside the letters of a unit
-    r"(?<![\w.,])\d{1,3}(?:(?P<by>['\u2019 .])\d{3})(?:(?P=by)\d{3})*(?:,\d{1,2})?(?![\d'])"
-    r"|(?<![\d.,])\d+,\d{1,2}(?![\d,])|(?<![\d.,])\d{3,}(?:\.\d+)?(?!\d)"
+    r"\d(?<![\d.,]\d)(?:(?<!\w\d)\d{0,2}(?:(?P<by>['\u2019 .])\d{3})(?:(?P=by)\d{3})*(?:,\d{1,2})?(?![\d'])"
+    r"|\d*,\d{1,2}(?![\d,])|\d{2,}(?:\.\d+)?(?!\d))"
+)
+_BEFORE_DIGIT: Final = 24  # characters before a digit, more than a date has there, or what decides about a number
+_BEHIND_DIGIT: Final = 40
+_DIGITS: Final = re.compile(rf"\d(?:\D{{0,{_BEFORE_DIGIT + _BEHIND_DIGIT}}}+\d)*+")
+_MARKS: Final = re.compile(
+    rf"[$\u20ac\u00a3#%](?:[^$\u20ac\u00a3#%]{{0,{_BEFORE_DIGIT + _BEHIND_DIGIT}}}+[$\u20ac\u00a3#%])*+"
 )
 _BETWEEN: Final = re.compile(r"(?:(?<!\d),|,(?!\d)|[\s;()\"'\u2018\u2019\u201c\u201d])+")
 _AROUND: Final = ":.!?"
@@ -265,7 +277,7 @@ def measure_of(text: str) -> tuple[float, str] | None:
 
 def measures_in(text: str) -> Iterator[tuple[float, str]]:
     """Yield the numbers of a flat text that have a unit as a mark, each with it: `$50`, `10%`, `#7`."""
-    for match in _MEASURES.finditer(text) if not _UNITS.isdisjoint(text) else ():
+    for match in _MEASURES.finditer(_near(text, _MARKS)):
         before, found, behind = match.groups()[:3] if match[2] else match.groups()[3:]
         number = figure_of(found)
         if number is not None and len(found) <= _EXACT + 8:
@@ -287,7 +299,7 @@ def dates_in(text: str, *, is_strict: bool = False) -> Iterator[tuple[int, int, 
         yield int(year or 0), _month(month), int(day)
         if until:
             yield int(last or 0), _month(other or month), int(until)
-    for start, day, month, year in _DAY_FIRST.findall(text):
+    for start, day, month, year in _DAY_FIRST.findall(text) if _MAY_BE_DAY.search(text) is not None else ():
         yield int(year or 0), _month(month), int(day)
         if start:
             yield int(year or 0), _month(month), int(start)
@@ -299,10 +311,26 @@ def _month(name: str) -> int:
 
 def times_in(text: str) -> Iterator[tuple[int, int]]:
     """Yield the times of day in a flat text as hour and minute: `10:30`, `3 pm`."""
-    for hour, minute, _ in _CLOCK.findall(_ISO.sub(" ", text)):
+    for hour, minute, _ in _CLOCK.findall(_ISO.sub(" ", text)) if _MAY_BE_CLOCK.search(text) is not None else ():
         yield int(hour), int(minute)
-    for hour, minute, half in _HALF_DAY.findall(text):
+    for hour, minute, half in _HALF_DAY.findall(text) if _MAY_BE_HALF_DAY.search(text) is not None else ():
         yield int(hour) % 12 + (12 if half == "p" else 0), int(minute or 0)
+
+
+def near_digits(text: str) -> str:
+    """Return a text without the words that are far from all digits: its numbers, dates and times are the same."""
+    return _near(text, _DIGITS)
+
+
+def _near(text: str, pattern: re.Pattern[str]) -> str:
+    """Return the words of a text that are near what fits a pattern."""
+    parts, end = list[str](), 0
+    for match in pattern.finditer(text):
+        if match.end() + _BEHIND_DIGIT > end:
+            start = text.rfind(" ", end, max(end, match.start() - _BEFORE_DIGIT)) + 1 or end
+            end = text.find(" ", match.end() + _BEHIND_DIGIT) + 1 or len(text)
+            parts.append(text[start:end])
+    return "".join(parts)
 
 
 def without_moments(text: str, by: str = " ") -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote
 
 _BETWEEN: Final = re.compile(r"[\s<>()\[\]{}\"'`|,;*]+|=(?=https?://)")
 _AROUND: Final = ":!?.=_~#"
 _DOTTED: Final = re.compile(r"(?<![\w.-])[\w-]+(?:\.[\w-]+)+")
+_INNER_DOT: Final = re.compile(r"\.(?<=[\w-]\.)[\w-]")
 _ENDINGS: Final = re.compile(r"\.(?:com|net|org|edu|gov|mil|int|eu|uk|de|fr|nl|ch|dk|cz|jp|cn|kr|ru|br|au|nz|ca)$")
 """The endings of hosts that are neither those of files nor words; a name with another one is a host in a link alone."""
 _AROUND_NAME: Final = re.compile(r"(?:^|[\s,])[\"'\u2018\u201c\u00ab`(\[{<]*$")
@@ -39,8 +40,8 @@ _TAG: Final = r"<(?:/?[a-zA-Z][^<>]{0,80}|!--[^<>]{0,80}--)>"
 _IN_WORD: Final = re.compile(rf"(?<=\S){_TAG}|{_TAG}(?=\S)|=\r?\n")  # a tag at a word, or a soft break
 _SEAM: Final = "\x01"
 _MARKED: Final = re.compile(  # what may stand in a word that a program, or a reader, takes for another one
-    r"[&%*`\\\x01\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2024\u2060-\u206f"
-    r"\u3002\ufe00-\ufe0f\ufe52\ufeff\uff0e\uff61\U000e0000-\U000e0fff]|(?<![^\W_])_|_(?![^\W_])"
+    r"[_&%*`\\\x01\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2024\u2060-\u206f"
+    r"\u3002\ufe00-\ufe0f\ufe52\ufeff\uff0e\uff61\U000e0000-\U000e0fff](?:(?<!_)|(?<![^\W_]_)|(?![^\W_]))"
 )
 _SET_APART: Final = re.compile(
     r"\\(?=[^\w\s])|[*`\x01]+|(?<![^\W_])_+|_+(?![^\W_])"
@@ -80,14 +81,19 @@ def shown_words(text: str) -> str:
     if "<" in text or "=\n" in text or "=\r" in text:
         text = _IN_WORD.sub(_SEAM, text)
     words = text.split() if _MARKED.search(text) else []
-    marked = {
-        at: plain_text(_SET_APART.sub("", without_escapes(words[at])))
-        for at in range(len(words))
-        if _MARKED.search(words[at])
-    }
+    marked = {at: plain_text(_SET_APART.sub("", without_escapes(words[at]))) for at in dict.fromkeys(_marked_in(words))}
     changed = [at for at, word in marked.items() if word not in ("", words[at])]
     near = dict.fromkeys(at for mid in changed for at in range(max(0, mid - _BESIDE), mid + _BESIDE + 1))
     return " ".join(marked.get(at, words[at]) for at in near if at < len(words))
+
+
+def _marked_in(words: Sequence[str]) -> Iterator[int]:
+    """Yield which words have a mark; one with several of them several times."""
+    text, number, end = "\n".join(words), 0, 0
+    for match in _MARKED.finditer(text):
+        number += text.count("\n", end, match.start())
+        end = match.start()
+        yield number
 
 
 def pieces_of(text: str) -> Iterator[str]:
@@ -114,7 +120,7 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
         is_loose: Whether whatever looks like one counts, such as the part of an address behind `@`, or a file.
     """
     token_end = last_at = 0  # of the word without spaces that a name is in: its end, and its last `@`
-    for match in _DOTTED.finditer(text):
+    for match in _dotted_in(text):
         if not is_loose and match.end() > token_end:
             space = _SPACE.search(text, match.end())
             token_end = len(text) if space is None else space.start()
@@ -131,6 +137,18 @@ def hosts_in(text: str, *, is_loose: bool) -> Iterator[str]:
             for scheme in ("http://", "https://"):
                 if before.endswith(scheme):
                     yield scheme + host
+
+
+def _dotted_in(text: str) -> Iterator[re.Match[str]]:
+    """Yield the names with dots of a flat text."""
+    end, dot = 0, _INNER_DOT.search(text)
+    while dot is not None:
+        match = _DOTTED.search(text, max(end, text.rfind(" ", end, dot.start()) + 1))
+        if match is None:
+            return
+        yield match
+        end = match.end()
+        dot = _INNER_DOT.search(text, end)
 
 
 def _is_host(text: str, start: int, end: int, last_at: int) -> bool:

@@ -144,11 +144,12 @@ class Pieces:
 
     def _find_of_others(self, text: str) -> tuple[int, int] | None:
         """Return the first untrusted text with a value, and the line; not one of a call that was given the value."""
-        if text not in self._looked_up:
-            found = next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
-            self._looked_up[text] = found
-            self._budget -= 1 if found is None else _COST_OF_FOUND
-        return self._looked_up[text]
+        if text in self._looked_up:
+            return self._looked_up[text]
+        found = next((at for at in self._untrusted.places(text) if text not in self._echoes.get(at[0], ())), None)
+        self._looked_up[text] = found
+        self._budget -= 1 if found is None else _COST_OF_FOUND
+        return found
 
     def _add_of_others(self, text: str, number: int, but: Collection[str | float] = ()) -> None:
         """Add a text of others, and forget what was looked up before."""

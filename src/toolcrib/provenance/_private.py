@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Set
-from itertools import pairwise, permutations
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import chain, pairwise, permutations
 from typing import Final
 
-from toolcrib.provenance._kinds import dates_in, without_moments
+from toolcrib.provenance._kinds import dates_in, near_digits, without_moments
 from toolcrib.provenance._links import plain_text, without_escapes
 from toolcrib.provenance._texts import flat, words_in
 
@@ -23,6 +23,7 @@ _TRIPLE: Final = re.compile(r"(?<!\d)(\d{1,4})[./\- ](\d{1,2})[./\- ](\d{1,4})(?
 _FEWEST_DIGITS: Final = 6  # that stand in a row, whatever is between them
 _JOINED: Final = 12  # letters of words without anything between them
 _SHORTEST_JOINED: Final = 8  # letters of a value that is looked for as a whole
+_BEGINNING: Final = 8  # of these, by which they are looked up
 _MOST_SHORT: Final = 4  # words of a value without a longer one
 _FEWEST_LETTERS: Final = 5  # of such a value; with a digit three
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{3,}")
@@ -82,11 +83,11 @@ class PrivateValues:
     in a script without spaces.
     """
 
-    __slots__ = ("_has_short", "_lengths", "_pieces", "is_full", "names", "readers")
+    __slots__ = ("_has_short", "_joined", "_pieces", "is_full", "names", "readers")
 
     def __init__(self) -> None:
         self._pieces: dict[str, tuple[int, frozenset[str]]] = {}
-        self._lengths: set[int] = set()  # of what is joined
+        self._joined: dict[str, set[int]] = {}  # the lengths of what is joined, by how it begins
         self._has_short = False
         self.is_full = False
         self.readers: frozenset[str] | None = None  # of all of them
@@ -98,15 +99,14 @@ class PrivateValues:
     def add(self, text: str, number: int, readers: frozenset[str]) -> None:
         """Keep a text, what it is from, and who may read it."""
         text = folded(text)
-        words = _long_words(text)
+        all_words = _words_of(text)
+        words = _longer(all_words)
         alone = words if len(words) == 1 else [word for word in words if _has_digit(word)]
         short = [] if words else list(_short_value(text))
-        pairs = (*(_any_two(words) if len(words) <= _FEW else _pairs(words)), *_threes(text))
+        pairs = (*(_any_two(words) if len(words) <= _FEW else _pairs(words)), *_threes(all_words))
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text, is_alone=True))
         pieces = (*alone, *pairs, *numbers, *_characters(text, longest=True))
-        self._keep(
-            (*pieces, *_joined_words(words_in(text.replace("_", " "))), *_joined_words(words), *short), number, readers
-        )
+        self._keep((*pieces, *_joined_words(all_words), *_joined_words(words), *short), number, readers)
         self._has_short = self._has_short or bool(short)
 
     def add_name(self, name: str, number: int, readers: frozenset[str]) -> None:
@@ -132,7 +132,7 @@ class PrivateValues:
             _, known = self._pieces.get(piece, (number, readers))
             self._pieces[piece] = number, known & readers
             if piece[0] == "+":
-                self._lengths.add(len(piece) - 1)
+                self._joined.setdefault(piece[1 : _BEGINNING + 1], set()).add(len(piece) - 1)
 
     def within(self, text: str, receivers: Set[str]) -> Iterator[tuple[str, int, frozenset[str]]]:
         """Yield the pieces that a text has and that may not be sent to receivers: what each is from, and its readers.
@@ -148,24 +148,24 @@ class PrivateValues:
         text = folded(text)
         marked = " ".join(match[0] for pattern in (_COMMENT, _TAG) for match in pattern.finditer(text))
         text = f"{_TAG.sub(' ', _COMMENT.sub(lambda match: ' ' if match[1] else match[0], text))}\n{marked}"
-        words = _long_words(text)
+        all_words = _words_of(text)
+        words = _longer(all_words)
         numbers = (*_digits_in(text), *_dates(text), *_decimals(text))
         turned = (f"{b} {a}" for a, b in pairwise(words) if f"{a} {b}" not in self._pieces)
-        pairs = (*_pairs(words), *turned, *_pairs(words, over=1), *_threes(text))
-        found = (*words, *pairs, *numbers, *_characters(text), *self._looked_for(text))
-        known = dict.fromkeys(piece for piece in found if self._is_kept_from(receivers, piece))
-        yield from ((piece, *self._pieces[piece]) for piece in known)
+        pairs = (*_pairs(words), *turned, *_pairs(words, over=1), *_threes(all_words))
+        found = chain(words, pairs, numbers, _characters(text), self._looked_for(all_words))
+        for piece in dict.fromkeys(piece for piece in found if piece in self._pieces):
+            number, readers = self._pieces[piece]
+            if not (receivers and receivers <= readers):
+                yield piece, number, readers
 
-    def _is_kept_from(self, receivers: Set[str], piece: str) -> bool:
-        _, readers = self._pieces.get(piece, (0, receivers))
-        return not receivers <= readers or (not receivers and piece in self._pieces)
-
-    def _looked_for(self, text: str) -> Iterator[str]:
-        """Yield the joined words of a text, in the known lengths, and its values of short words."""
-        words = words_in(text.replace("_", " "))
-        joined = "".join(words)
-        for length in self._lengths:
-            yield from (f"+{joined[at : at + length]}" for at in range(len(joined) - length + 1))
+    def _looked_for(self, words: Sequence[str]) -> Iterator[str]:
+        """Yield the joined words of a text that begin as known ones do, by their lengths, and values of short words."""
+        joined, known = "".join(words), self._joined
+        for size in sorted(set(map(len, known))):
+            starts = [at for at in range(len(joined) - size + 1) if joined[at : at + size] in known]
+            found = ((length, at) for at in starts for length in known[joined[at : at + size]])
+            yield from (f"+{joined[at : at + length]}" for length, at in sorted(found))
         for count in range(1, _MOST_SHORT + 1) if self._has_short else ():
             yield from (f"={''.join(words[at : at + count])}" for at in range(len(words) - count + 1))
 
@@ -179,8 +179,16 @@ def folded(text: str) -> str:
     return text.casefold()
 
 
-def _long_words(text: str) -> list[str]:
-    return [word for word in words_in(text.replace("_", " ")) if len(word) >= _LEAST and word not in _FILLERS]
+def _words_of(text: str) -> list[str]:
+    return words_in(text.replace("_", " "))
+
+
+def _longer(words: Sequence[str]) -> list[str]:
+    return [word for word in words if _is_longer(word)]
+
+
+def _is_longer(word: str) -> bool:
+    return len(word) >= _LEAST and word not in _FILLERS
 
 
 def _pairs(words: list[str], over: int = 0) -> Iterator[str]:
@@ -188,12 +196,11 @@ def _pairs(words: list[str], over: int = 0) -> Iterator[str]:
     return (f"{a} {b}" for a, b in zip(words, words[1 + over :], strict=False))
 
 
-def _threes(text: str) -> Iterator[str]:
+def _threes(words: Sequence[str]) -> Iterator[str]:
     """Yield each three words that follow each other, of which one alone is longer, such as a house in a street."""
-    words = words_in(text.replace("_", " "))
-    longer = [len(word) >= _LEAST and word not in _FILLERS for word in words]
-    for at in range(len(words) - 2):
-        if sum(longer[at : at + 3]) == 1:
+    longer = [_is_longer(word) for word in words]
+    for at, (first, second, third) in enumerate(zip(longer, longer[1:], longer[2:], strict=False)):
+        if first + second + third == 1:
             yield " ".join(words[at : at + 3])
 
 
@@ -203,7 +210,7 @@ def _any_two(words: list[str]) -> Iterator[str]:
 
 def _short_value(text: str) -> Iterator[str]:
     """Yield a value without a longer word as a piece, such as a number or a name; none where anybody may write it."""
-    words = words_in(text.replace("_", " "))
+    words = _words_of(text)
     joined = "".join(words)
     is_telling = len(joined) > 2 if _has_digit(text) else len(words) > 1 and len(joined) >= _FEWEST_LETTERS
     if is_telling and len(words) <= _MOST_SHORT:
@@ -224,7 +231,7 @@ def _digits_in(text: str) -> Iterator[str]:
 
     Dates and times are left out.
     """
-    found = _DIGITS.findall(without_moments(flat(text)))
+    found = _DIGITS.findall(without_moments(near_digits(flat(text))))
     for run in (*found, *(_ZEROS.sub("", group) for group in found if _ZEROS.search(group) is not None)):
         digits = "".join(char for char in run if char.isdigit())
         if len(digits) < _FEWEST_DIGITS:
@@ -239,7 +246,7 @@ def _dates(text: str) -> Iterator[str]:
 
 def days_in(text: str) -> Iterator[tuple[int, int]]:
     """Yield the dates of a text by month and day; three numbers are read in each order."""
-    yield from ((month, day) for _, month, day in dates_in(flat(text)))
+    yield from ((month, day) for _, month, day in dates_in(near_digits(flat(text))))
     for triple in _TRIPLE.findall(text):
         first, second, third = map(int, triple)
         month_and_day = [(second, third)] if len(triple[0]) > 2 else [(first, second), (second, first)]

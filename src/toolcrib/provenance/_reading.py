@@ -7,10 +7,11 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import chain, islice
 from pathlib import PurePosixPath
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from toolcrib.calls import Media
 from toolcrib.provenance._kinds import number_of, without_moments
@@ -26,6 +27,8 @@ from toolcrib.provenance._texts import APART, TextIndex, flat, words_in
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.provenance._writings import Binding, Moment, moments_in
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
+
+Checked = TypeVar("Checked")
 
 WORDS_OF_USER: Final = 0
 """The writer of a text of the user's: the user."""
@@ -63,7 +66,7 @@ class Readings(Origins):
         self._expected: set[str] = set()
         self._results: dict[tuple[str, str], str] = {}
         self._warned: dict[str, tuple[bool, bool]] = {}
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[tuple[Callable[[], None], bool]] = deque()  # whether text is read by it
         self._lock = Lock()
 
     def hear(self, text: str) -> None:
@@ -125,18 +128,31 @@ class Readings(Origins):
 
     def wait(self, work: Callable[[], None]) -> None:
         """Defer a reading to `settle`, which has to come before any question of origin."""
-        self._waiting.append(work)
+        self._waiting.append((work, True))
+
+    def wait_for_check(self, check: Callable[[], Checked]) -> Future[Checked]:
+        """Defer a check to `settle`: it comes after what waits to be read by now, and before what is read later."""
+        checked = Future[Checked]()
+
+        def work() -> None:
+            try:
+                checked.set_result(check())
+            except Exception as error:  # the call is checked by whoever settles, and fails by itself
+                checked.set_exception(error)
+
+        self._waiting.append((work, False))
+        return checked
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing waits to be read."""
+        """True if nothing waits to be read or checked; nothing else may be read or checked meanwhile."""
         return not self._waiting
 
     def settle(self) -> None:
-        """Read the waiting texts, in order; may be called from several threads."""
+        """Read the waiting texts, and check the waiting calls, in order; may be called from several threads."""
         with self._lock:
             while self._waiting:
-                self._waiting[0]()
+                self._waiting[0][0]()
                 self._waiting.popleft()
 
     def read(
@@ -406,7 +422,7 @@ class Readings(Origins):
     @property
     def reads_others(self) -> bool:
         """True if it has read text that a stranger may have written, or has such text to read."""
-        return bool(self._waiting) or self._reads_others
+        return any(reads for _, reads in tuple(self._waiting)) or self._reads_others
 
 
 def is_name(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final
 
@@ -270,6 +271,7 @@ def numbers_named(tool: str, path: str, value: Any) -> set[str]:
     return {f"{thing}#{number}" for thing in named or things_of(tool)} if str(number).isdecimal() else set()
 
 
+@lru_cache(1_000)
 def is_number_of_object(tool: str, path: str) -> bool:
     """Return whether an argument is named as a number, or as what its tool is about; one of a quantity is not."""
     words = words_named(path)

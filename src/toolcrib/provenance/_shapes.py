@@ -78,10 +78,10 @@ def media_in(value: Any) -> Iterator[Media]:
         yield from media_in(part)
 
 
-def is_small(value: Any) -> bool:
+def is_small(value: Any, most: int = _SMALL) -> bool:
     """Return whether a value has few characters as JSON; not what contains itself, or is of any other type."""
     try:
-        return _size(value, _SMALL) < _SMALL
+        return _size(value, most) < most
     except RecursionError:
         return False
 

@@ -237,7 +237,7 @@ class TakenValues(Readings):
             leaves = [*islice(leaves_of(deciding, with_flags=True), MOST_VALUES)]
             self._under_way[tool, call_id] = effect, leaves
             if len(self._under_way) > _MOST_UNDER_WAY:
-                del self._under_way[next(iter(self._under_way))]
+                self._under_way.pop(next(iter(self._under_way)), None)
 
     def end(self, tool: str, call_id: str) -> None:
         """Record that a call has ended, and takes nothing any more."""
@@ -253,7 +253,7 @@ class TakenValues(Readings):
         binding = self._writings.made_by.get((tool, call_id))
         if binding is None:
             return
-        for (taker, _), (effect, leaves) in self._under_way.items():
+        for (taker, _), (effect, leaves) in tuple(self._under_way.items()):
             values = self._taken_of(binding, taker, effect, leaves)
             if values:
                 shown = f" (`{values[-1]}`)" if values[-1] else ""

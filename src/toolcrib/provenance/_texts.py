@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Final
 
-from toolcrib.provenance._kinds import dates_in, measures_in, numbers_in, times_in
+from toolcrib.provenance._kinds import dates_in, measures_in, near_digits, numbers_in, times_in
 from toolcrib.provenance._links import hosts_in
 
 APART: Final = "\0"
@@ -84,8 +84,8 @@ _LISTED: Final = re.compile(r"(?m)^[^\w\n]+(?=\s)|(?<=\d)[^\S\n]+[*/+-][^\S\n]+(
 _JOINT: Final = re.compile(r"[:=/?&#]+")
 _UNITS: Final = "$\u20ac\u00a3#%"
 _MARK: Final = re.compile(  # in code, in quotes unless it may be a path or a pattern of prose, or `*` at the end
-    r"(?<=`)[^\w\s'\"`(),;]+(?=`)|(?<=['\"])[^\w\s'\"`(),;./\\~%?]+(?=['\"])"
-    r"|(?<=\w )\*+(?=[.,;!?)]?\s*(?:\n|$))"
+    r"[^\w\s'\"`(),;](?:(?<=`.)[^\w\s'\"`(),;]*(?=`)|(?<=['\"][^./\\~%?])[^\w\s'\"`(),;./\\~%?]*(?=['\"])"
+    r"|(?<=\w \*)\**(?=[.,;!?)]?\s*(?:\n|$)))"
 )
 
 
@@ -193,8 +193,7 @@ class TextIndex:
             self._add_compounds(plain, number, but)
         else:
             self._marks.update(_MARK.findall(_LISTED.sub(" ", text)))
-        if _DIGIT.search(plain) is not None:
-            self._add_numbers(plain, number, but)
+        self._add_numbers(near_digits(plain), number, but)
 
     def _add_compounds(self, plain: str, number: int, but: Collection[str | float]) -> None:
         for found in _COMPOUND.findall(plain):

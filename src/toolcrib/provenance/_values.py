@@ -54,9 +54,10 @@ def texts_that_leave(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, b
     """Yield the values and keys of arguments as texts, each with its path; then all of them joined, and all values."""
     texts = [(path, str(value)) for path, value in leaves_of(arguments, with_keys=True)]
     yield from ((path, text, False) for path, text in texts)
-    if len(texts) > 1:
-        yield texts[-1][0], " ".join(text for _, text in texts), True
-        yield texts[-1][0], " ".join(str(value) for _, value in leaves_of(arguments)), True
+    joined = " ".join(text for _, text in texts)
+    values = " ".join(str(value) for _, value in leaves_of(arguments))
+    for text in dict.fromkeys([joined, values]) if len(texts) > 1 else ():
+        yield texts[-1][0], text, True
 
 
 def has_words(value: Any) -> bool:
