@@ -1268,7 +1268,7 @@ def test_a_thousand_turns_that_wait_for_a_person_are_found_answered_and_cancelle
         for number in range(20):
             if number:
                 first = rows.first.inner_text()
-                view.get_by_role("button", name="Older").click()
+                view.get_by_role("button", name="Older").press("Enter")  # workers above it move it under a pointer
                 expect(rows.first).not_to_have_text(first)
             expect(rows).to_have_count(50)
             seen |= set(rows.all_inner_texts())
