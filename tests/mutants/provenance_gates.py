@@ -669,14 +669,14 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "what a tool takes by itself may be a receiver",
-        "provenance/_feature.py",
+        "provenance/_declared.py",
         "                if isinstance(value, str) and (not is_addressed or _RECEIVER.search(value) is not None):\n",
         "                if False:\n",
         _MEMORY,
     ),
     Gate(
         "a key may be a receiver",
-        "provenance/_feature.py",
+        "provenance/_declared.py",
         "    yield from (key for path, key in keys_of(given) if key not in labels.fields and",
         "    yield from (key for path, key in keys_of(given) if False and",
         _MEMORY,
