@@ -222,7 +222,7 @@ class RunProvenance(FeatureState):
         self._do(read, is_small=is_small(value))
 
     def _do(self, work: Callable[[], None], *, is_small: bool = True) -> None:
-        """Do some work on the memory: at once, or in its turn where it is long or other work waits."""
+        """Run work on the memory: at once, or in its turn where it is long or other work waits."""
         if self.memory.is_settled and is_small:
             work()
         else:
