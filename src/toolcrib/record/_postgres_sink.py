@@ -83,12 +83,12 @@ class PostgresSink(BatchSink):
         self._tables.close()
 
     def _write_batch(self, batch: Sequence[RecordedEvent]) -> None:
-        try:
-            self._write_once(batch)
-        except self._tables.error as error:  # two batches that change the same calls, and each waits for the other
-            if getattr(getattr(error, "orig", None), "sqlstate", None) != _DEADLOCK:
-                raise
-            self._write_batch(batch)
+        while True:
+            try:
+                return self._write_once(batch)
+            except self._tables.error as error:  # two batches that change the same calls, and each waits for the other
+                if getattr(getattr(error, "orig", None), "sqlstate", None) != _DEADLOCK:
+                    raise
 
     def _write_once(self, batch: Sequence[RecordedEvent]) -> None:
         with self._tables.transaction(write=True) as execute:
