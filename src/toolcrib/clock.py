@@ -7,6 +7,7 @@ What polls, tries again, or ends something idle takes a `Clock` and reads no oth
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -14,7 +15,16 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, Protocol
 
-__all__ = ["SYSTEM_CLOCK", "WALL_CLOCK", "Clock", "WaitedTime", "time_of", "wait_until_set", "wanted_pause"]
+__all__ = [
+    "SYSTEM_CLOCK",
+    "UPTIME_CLOCK",
+    "WALL_CLOCK",
+    "Clock",
+    "WaitedTime",
+    "time_of",
+    "wait_until_set",
+    "wanted_pause",
+]
 
 
 class Clock(Protocol):
@@ -39,6 +49,15 @@ class _SystemClock:
 
 SYSTEM_CLOCK: Final[Clock] = _SystemClock()
 """The clock of this computer, which is the default wherever a `Clock` is taken."""
+
+
+class _UptimeClock(_SystemClock):
+    def monotonic(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+
+
+UPTIME_CLOCK: Final[Clock] = _UptimeClock()
+"""The clock of this computer that also runs while it is asleep, for the time that a right lasts."""
 
 
 class _WallClock(_SystemClock):

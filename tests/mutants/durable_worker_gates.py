@@ -9,10 +9,12 @@ __all__ = ["DURABLE_WORKER_GATES"]
 _WORKERS = "adapters/dbos/_workers.py"
 _ENGINE = "adapters/dbos/_engine.py"
 _EXECUTIONS = "adapters/dbos/_executions.py"
+_RESTATE = "adapters/restate/_host.py"
 
 _OF_OUTAGES = ("tests/adapters/dbos/test_outage.py",)
 _OF_WORKERS = ("tests/adapters/dbos/test_workers.py",)
 _OF_CANCELLING = ("tests/adapters/dbos/test_cancel.py",)
+_OF_RESTATE = ("tests/adapters/restate/test_restate.py",)
 
 DURABLE_WORKER_GATES: tuple[Gate, ...] = (
     # --- outages
@@ -215,6 +217,35 @@ DURABLE_WORKER_GATES: tuple[Gate, ...] = (
         "if execution is None or execution_id not in (None, execution.id):",
         "if execution is None:",
         ("tests/approvals/test_sqlite.py",),
+    ),
+    # --- attempts of Restate
+    Gate(
+        "an attempt that heard late begins no call of a turn that another has",
+        _RESTATE,
+        'if await self._answer("taken"):',
+        "if False:",
+        _OF_RESTATE,
+    ),
+    Gate(
+        "an attempt counts for some seconds after Restate has said so",
+        _RESTATE,
+        "self._clock.monotonic() - self._counted_at > _COUNTS_SECONDS",
+        "False",
+        _OF_RESTATE,
+    ),
+    Gate(
+        "the next attempt says that it has the turn",
+        _RESTATE,
+        '        await self._answer("take")\n',
+        "",
+        _OF_RESTATE,
+    ),
+    Gate(
+        "the next attempt waits until those before can begin nothing",
+        _RESTATE,
+        "        await self._clock.sleep(_COUNTS_SECONDS)\n",
+        "",
+        _OF_RESTATE,
     ),
     # --- migrations
     Gate(

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx2
@@ -24,11 +24,13 @@ from toolcrib.calls import Completed, Suspended
 from toolcrib.durable import DurableFailure
 from toolcrib.errors import EngineError
 from toolcrib.schema import IdempotencyKey
+from toolcrib.testing import FakeClock
 from toolcrib.tools import ez_tool
 from toolcrib.toolsets import Toolset
 from toolcrib.turns import Agent, Turn
 
 restate = pytest.importorskip("toolcrib.adapters.restate", exc_type=ImportError)
+_host: Any = pytest.importorskip("toolcrib.adapters.restate._host")
 Config: Any = pytest.importorskip("hypercorn.config").Config
 serve_http: Any = pytest.importorskip("hypercorn.asyncio").serve
 
@@ -272,7 +274,80 @@ class FailingStore(SqliteApprovalStore):
         return await super().answered()
 
 
-@pytest.mark.parametrize("fault", ["output", "answered", "store"])
+class LateStore(SqliteApprovalStore):
+    """An approval store whose reply comes late, once a call begins: as to a worker that stood still meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.has_begun, self.replies = asyncio.Event(), asyncio.Event()
+
+    async def begin(self, *given: Any, **options: Any) -> Any:
+        begun = await super().begin(*given, **options)
+        self.has_begun.set()
+        await self.replies.wait()
+        return begun
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["taken over", "still its own"])
+async def test_an_attempt_that_hears_late_begins_its_call_unless_another_has_the_turn(
+    server: RestateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    monkeypatch.setattr("toolcrib.adapters.restate._host._COUNTS_SECONDS", 0.5)
+    done: list[int] = []
+
+    @ez_tool(requires_approval=True)
+    async def add(amount: int) -> str:
+        done.append(amount)
+        return "added"
+
+    store, answers = LateStore(tmp_path / "approvals.db"), asyncio.Queue[bool]()
+
+    class Asked(restate.RestateClient):
+        async def ask(self, agent: str, turn_id: str, handler: str, about: Any = None) -> Any:
+            answer = await super().ask(agent, turn_id, handler, about)
+            if handler == "taken" and store.replies.is_set():
+                answers.put_nowait(answer)
+            return answer
+
+    async with Asked(server.ingress, server.admin, approvals=store) as client:
+        shop = Shop(client)
+        agent = shop.agent(add)
+        async with shop.working(agent):
+            handle = await agent.put(Turn(add, kwargs={"amount": 1}))
+            asked = await handle.outcome()
+            assert isinstance(asked, Suspended)
+            await agent.approve(asked.request, "ann")
+            await store.has_begun.wait()
+            await asyncio.sleep(0.6)  # longer than the attempt counts
+            if is_taken:
+                await client.ask(agent.name, handle.id, "take", 1)  # as the next attempt does
+            store.replies.set()
+
+            assert await answers.get() is is_taken
+            if not is_taken:
+                await handle.outcome(through=True)
+
+    assert done == ([] if is_taken else [1])
+
+
+async def test_a_call_in_doubt_is_asked_about_once_no_attempt_before_can_begin_it() -> None:
+    """What an attempt may still begin that has not seen that the turn was taken over ends with the wait."""
+    said, clock = list[str](), FakeClock()
+
+    async def ask(handler: str, number: int) -> None:
+        said.append(f"{handler} {number} at {clock.monotonic()}")
+
+    host = _host.RestateHost(cast("Any", None), 2, ask, clock=clock)
+    waits = asyncio.create_task(host.begun_before({"c1": {"at": 0.0, "worker": "w1"}}))
+    while not clock.skip():  # noqa: ASYNC110 -- as soon as it sleeps
+        await asyncio.sleep(0)
+    begun = await waits
+
+    assert said == ["take 2 at 0.0"]
+    assert clock.monotonic() == _host._COUNTS_SECONDS
+    assert begun == {"c1": {"begun": "1970-01-01T00:00:00+00:00 by the worker w1"}}
+
+
 async def test_a_turn_goes_on_though_a_look_for_its_answer_failed(
     server: RestateServer, tmp_path: Path, fault: str
 ) -> None:

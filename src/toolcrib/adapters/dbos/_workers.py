@@ -22,6 +22,7 @@ from dbos._utils import INTERNAL_QUEUE_NAME
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
+from toolcrib.clock import UPTIME_CLOCK
 from toolcrib.durable import RetryPolicy, outlast
 from toolcrib.errors import WorkerError, explain_options
 
@@ -63,11 +64,6 @@ def default_worker_id() -> str:
     return socket.gethostname() or "worker"
 
 
-def _clock() -> float:
-    """Return the seconds since the host was started, those in which it slept or this process stood still included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
-
-
 class Lease:
     """The right to work under a worker's name: a row with a token that only its holder knows.
 
@@ -86,7 +82,7 @@ class Lease:
         self,
         client: Client,
         worker_id: str,
-        clock: Callable[[], float] = _clock,
+        clock: Callable[[], float] = UPTIME_CLOCK.monotonic,
         *,
         queues: Iterable[str] = (),
     ) -> None:

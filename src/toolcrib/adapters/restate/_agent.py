@@ -212,6 +212,8 @@ class RestateAgent(Answers):
         looks: dict[str, Callable[..., Awaitable[Any]]] = {
             "answered": _answered,
             "suspended": _suspended,
+            "take": _take,
+            "taken": _is_taken,
             "values": _values,
         }
         for name, look in looks.items():
@@ -249,12 +251,13 @@ class RestateAgent(Answers):
             number: How often it waited for a person before.
         """
         retry = self._retries.get(data.get("turn", {}).get("tool_name", ""))
-        host = RestateHost(ctx, number, retry)
+        ask = partial(self.client.ask, self.name, ctx.key())
+        host = RestateHost(ctx, number, ask, retry)
         while True:
             try:
                 return await self._execute(host, data, waiting)
             except TryAgain:
-                host = RestateHost(ctx, number, retry, host)
+                host = RestateHost(ctx, number, ask, retry, host)
                 pause = (retry or RetryPolicy(1)).pause_after(host.tries)  # another worker may have had the policy
                 await _released(ctx, ctx.sleep(timedelta(seconds=pause)))
 
@@ -329,7 +332,12 @@ async def _answered(ctx: WorkflowSharedContext, request_id: str) -> bool:
     waits = await ctx.get(_WAITS, _JSON)
     if waits is None or waits["request"] != request_id:
         return False
-    promise = ctx.promise(_answer(waits["number"]), _JSON)
+    return await _resolved(ctx, _answer(waits["number"]))
+
+
+async def _resolved(ctx: WorkflowSharedContext, name: str) -> bool:
+    """Resolve a promise of a turn; return False where that was done before."""
+    promise = ctx.promise(name, _JSON)
     if await promise.peek() is not None:
         return False
     try:
@@ -345,6 +353,21 @@ async def _suspended(ctx: WorkflowSharedContext, _: None = None) -> Any:
     if waits is None or await ctx.promise(_answer(waits["number"]), _JSON).peek() is not None:
         return None
     return waits["record"]
+
+
+def _taken_over(number: int) -> str:
+    """Return the name of the promise that says that an attempt has taken a turn over, at its so-manieth request."""
+    return f"taken {number}"
+
+
+async def _take(ctx: WorkflowSharedContext, number: int) -> None:
+    """Take a turn over, whose call was begun, from the attempts before."""
+    await _resolved(ctx, _taken_over(number))
+
+
+async def _is_taken(ctx: WorkflowSharedContext, number: int) -> bool:
+    """Return whether an attempt has taken a turn over from those before."""
+    return await ctx.promise(_taken_over(number), _JSON).peek() is not None
 
 
 async def _values(ctx: WorkflowSharedContext, given: int) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,14 +14,19 @@ from restate.exceptions import RetryableError
 from restate.serde import JsonSerde
 
 from toolcrib.calls import Failed
+from toolcrib.clock import UPTIME_CLOCK, Clock
 from toolcrib.durable import RetryPolicy, UnknownHereError
+from toolcrib.errors import EngineError
 
 R = TypeVar("R")
 
+_log = logging.getLogger("toolcrib.durable")
 _JSON = RunOptions[Any](serde=JsonSerde())
 _AGAIN = timedelta(seconds=5)  # until another worker may have what is missing here
 _RESULT, _NUMBER, _VALUE, _FAILED = "result", "n", "value", "failed"
 _ADMIT = "admit"  # the kind of the step in which a turn passes its gates
+_COUNTS_SECONDS = 3.0  # for which an attempt counts after Restate has said so
+_PAUSE = 0.5  # seconds until Restate is asked again that does not answer
 
 
 def value_key(number: int) -> str:
@@ -45,8 +51,10 @@ class RestateHost:
 
     Args:
         number: How often the turn waited for a person before.
+        ask: Asks a handler of the turn, by its name and this number; it raises EngineError while Restate is away.
         retry: How often its call is made that fails; None for one that may not be made again.
         before: The host of the try before this one, whose call has passed its gates.
+        clock: The clock of the seconds for which the attempt counts.
 
     Attributes:
         tries: The tries before this one.
@@ -56,12 +64,16 @@ class RestateHost:
         self,
         ctx: WorkflowContext,
         number: int,
+        ask: Callable[[str, int], Awaitable[Any]],
         retry: RetryPolicy | None = None,
         before: RestateHost | None = None,
+        clock: Clock = UPTIME_CLOCK,
     ) -> None:
-        self._ctx, self._number, self._retry = ctx, number, retry
+        self._ctx, self._number, self._ask, self._retry = ctx, number, ask, retry
+        self._clock, self._counted_at = clock, clock.monotonic()
         self.tries = 0 if before is None else before.tries + 1
         self._admitted: Any = None if before is None else before._admitted
+        self._has_taken_over = before is not None and before._has_taken_over
         self._values: deque[tuple[int, Any]] = deque()
         self._more = asyncio.Event()
 
@@ -87,6 +99,7 @@ class RestateHost:
             if self._values:
                 number, value = self._values.popleft()
                 return {_NUMBER: number, _VALUE: value}
+            self._counted_at = self._clock.monotonic()  # at the earliest, as what follows waits until Restate has it
             try:
                 return {_RESULT: task.result()}
             except TryAgain as failed:
@@ -116,11 +129,26 @@ class RestateHost:
             await asyncio.Event().wait()  # its task is cancelled
 
     async def may_begin(self) -> None:
-        """Return while this attempt counts: its call is in the journal, and Restate has no other attempt."""
+        """Return if this attempt counts, as Restate has said within the last few seconds; else it does not return.
+
+        One that stood still, or heard from Restate late, does not know yet that another attempt has the turn.
+        """
         await self.hold()
+        while not self._has_taken_over and self._clock.monotonic() - self._counted_at > _COUNTS_SECONDS:
+            asked_at = self._clock.monotonic()
+            if await self._answer("taken"):
+                await asyncio.Event().wait()  # its task is cancelled
+            self._counted_at = asked_at
 
     async def begun_before(self, known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-        """Return, of calls that were begun before, when and by which worker that was."""
+        """Return, of calls that were begun before, when and by which worker that was.
+
+        No attempt before this one begins them any more: each asks whether the turn was taken over, or has done so less
+        than the seconds ago that are waited here.
+        """
+        await self._answer("take")
+        await self._clock.sleep(_COUNTS_SECONDS)
+        self._has_taken_over = True
         return {
             call_id: {
                 "begun": f"{datetime.fromtimestamp(began['at'], UTC).isoformat(timespec='seconds')} "
@@ -128,6 +156,15 @@ class RestateHost:
             }
             for call_id, began in known.items()
         }
+
+    async def _answer(self, handler: str) -> Any:
+        """Return the answer of a handler of the turn, as soon as Restate is there."""
+        while True:
+            try:
+                return await self._ask(handler, self._number)
+            except EngineError as error:
+                _log.debug("%s waits for Restate: %s", handler, error)
+            await self._clock.sleep(_PAUSE)
 
     async def failed_before(self) -> bool:
         """Return whether the call failed in a try before this one."""
