@@ -163,9 +163,11 @@ def _note_arrival(call: LiveCall) -> None:
     if call.plan.may_quote_secrets:
         call.hide_secrets()
     if call.trace is not None:
-        requested = (call.args.original or call.args).for_record
-        arrival = partial(call.args.describe_sent, describe_arrival(call))
-        call.trace.received(requested, arrival if type(requested) is partial else arrival())
+        args = call.args
+        requested = (args.original or args).for_record
+        arrival = partial(args.describe_sent, describe_arrival(call))
+        is_final = type(args.raw) is str and args.original is None  # what it is made of can be changed by nobody
+        call.trace.received(requested, arrival if is_final else arrival())
 
 
 def _mismatch(call: LiveCall) -> Any:
