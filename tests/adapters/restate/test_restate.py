@@ -323,9 +323,14 @@ async def test_an_attempt_that_hears_late_begins_its_call_unless_another_has_the
                 await client.ask(agent.name, handle.id, "take", 1)  # as the next attempt does
             store.replies.set()
 
-            assert await answers.get() is is_taken
-            if not is_taken:
-                await handle.outcome(through=True)
+            heard, ends = (asyncio.ensure_future(each) for each in (answers.get(), handle.outcome(through=True)))
+            await asyncio.wait((heard, ends), return_when=asyncio.FIRST_COMPLETED)
+            assert heard.done()
+            assert heard.result() is is_taken
+            if is_taken:
+                ends.cancel()
+            else:
+                await ends
 
     assert done == ([] if is_taken else [1])
 
