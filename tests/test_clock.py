@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.virtual_time import in_virtual_time
-from toolcrib.clock import SYSTEM_CLOCK, Clock, wait_until_set
+from toolcrib.clock import SYSTEM_CLOCK, Clock, first_of, wait_until_set
 from toolcrib.testing import FakeClock
 
 
@@ -69,3 +71,26 @@ async def test_a_wait_for_an_event_ends_with_it_or_with_its_time() -> None:
 
     assert (late, in_time, clock.waiting) == (False, True, [])
     assert asyncio.get_running_loop().time() == 1
+
+
+async def test_the_first_of_some_waits_ends_the_others() -> None:
+    clock = FakeClock()
+
+    async def done() -> int:
+        await turns(clock, 1)
+        return 5
+
+    assert await first_of(clock.sleep(60), done()) == [5]
+    assert clock.waiting == []
+
+
+async def test_the_error_of_the_first_of_some_waits_is_raised() -> None:
+    clock = FakeClock()
+
+    async def wrong() -> None:
+        await turns(clock, 1)
+        raise LookupError("away")
+
+    with pytest.raises(LookupError, match="away"):
+        await first_of(clock.sleep(60), wrong())
+    assert clock.waiting == []

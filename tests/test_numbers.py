@@ -35,7 +35,7 @@ from toolcrib.approvers import ApproverRule
 from toolcrib.budgets import Limit, TokenPrice
 from toolcrib.calls import ApprovalRequest, Bound
 from toolcrib.code import EarlyToolkit, ExecutionResult, Toolkit
-from toolcrib.console import ConsoleOptions, Notifier
+from toolcrib.console import ConsoleOptions
 from toolcrib.console.openid import OpenIDLogin
 from toolcrib.database import Database
 from toolcrib.openapi import Options as ApiOptions
@@ -120,7 +120,6 @@ GIVEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "code.Toolkit.prompt": lambda n: Toolkit([work]).prompt(**n),
     "code.Toolkit.tool_schema": lambda n: Toolkit([work]).tool_schema(**n),
     "console.ConsoleOptions.__init__": lambda n: ConsoleOptions(**n),
-    "console.Notifier.__init__": lambda n: Notifier(MemoryApprovalStore(), [], "https://console.example", **n),
     "console.openid.OpenIDLogin.__init__": lambda n: OpenIDLogin(
         PROVIDER, "https://here.example", approvers=["a"], **n
     ),

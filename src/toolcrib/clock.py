@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 __all__ = [
     "SYSTEM_CLOCK",
@@ -21,10 +21,13 @@ __all__ = [
     "WALL_CLOCK",
     "Clock",
     "WaitedTime",
+    "first_of",
     "time_of",
     "wait_until_set",
     "wanted_pause",
 ]
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -74,15 +77,21 @@ def time_of(clock: Clock) -> datetime:
     return datetime.fromtimestamp(clock.monotonic(), UTC)
 
 
+async def first_of(*waits: Coroutine[Any, Any, T]) -> list[T]:
+    """Wait for the first of some coroutines, cancel the others, and return the results of those that have ended."""
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return [task.result() for task in tasks if task in ended]
+
+
 async def wait_until_set(event: asyncio.Event, seconds: float, clock: Clock = SYSTEM_CLOCK) -> bool:
     """Return whether an event is set within this number of seconds, as soon as it is."""
-    waiting, pause = asyncio.create_task(event.wait()), asyncio.create_task(clock.sleep(seconds))
-    try:
-        await asyncio.wait((waiting, pause), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-        pause.cancel()
-        await asyncio.wait((waiting, pause))
+    await first_of(event.wait(), clock.sleep(seconds))
     return event.is_set()
 
 

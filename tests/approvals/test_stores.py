@@ -27,6 +27,7 @@ from toolcrib.approvals._people import people_of
 from toolcrib.calls import ApprovalRequest, Bound, Completed, Denial, Failed, Grant, GrantUse, Suspended, ToolCall, now
 from toolcrib.errors import ApprovalError
 from toolcrib.pipeline import Pipeline, Run
+from toolcrib.testing import FakeClock
 from toolcrib.tools import ez_tool
 
 Store = MemoryApprovalStore | SqliteApprovalStore | PostgresApprovalStore
@@ -722,6 +723,88 @@ async def test_who_waits_for_the_end_of_a_call_in_memory_is_woken_by_it() -> Non
 
     assert not is_done
     assert isinstance(await waiter, Grant)
+
+
+@pytest.fixture
+def elsewhere(postgres: Postgres, on_server: PostgresApprovalStore) -> PostgresApprovalStore:
+    """A store on a server, by which another process may answer."""
+    postgres.empty("approvals")
+    return on_server
+
+
+@pytest.fixture
+def here(elsewhere: PostgresApprovalStore) -> Iterator[tuple[PostgresApprovalStore, FakeClock]]:
+    """Another store of the same database, and its clock, by which no time passes: it does not look by itself."""
+    clock = FakeClock()
+    store = PostgresApprovalStore(elsewhere.database, clock=clock)
+    yield store, clock
+    store.close()
+
+
+async def waits_for_notifications(clock: FakeClock) -> None:
+    while clock.waiting != [2.0]:  # noqa: ASYNC110 -- a clock has no event for it
+        await asyncio.sleep(0.001)
+
+
+async def test_what_waits_on_a_server_is_woken_by_the_answer_of_another_process(
+    here: tuple[PostgresApprovalStore, FakeClock], elsewhere: PostgresApprovalStore
+) -> None:
+    store, clock = here
+    for request in (asked(), asked("ask_2", call_id="call_2")):
+        await elsewhere.put(request)
+    waiter = asyncio.create_task(store.wait("ask_1"))
+    await waits_for_notifications(clock)
+
+    await elsewhere.answer(asked("ask_2", call_id="call_2").grant("ben"))
+    await elsewhere.answer(asked().grant("ann"))
+
+    assert await waiter == (await elsewhere.show("ask_1")).answer
+
+
+async def test_what_waits_on_a_server_is_woken_by_the_end_of_a_call_in_another_process(
+    here: tuple[PostgresApprovalStore, FakeClock], elsewhere: PostgresApprovalStore
+) -> None:
+    store, clock = here
+    await elsewhere.use(asked(), grant := asked().grant("ann"))
+    await elsewhere.begin(asked(), grant)
+    waiter = asyncio.create_task(store.wait("ask_1"))
+    await waits_for_notifications(clock)
+
+    await elsewhere.end(asked(), grant, {"value": 1})
+
+    assert await waiter == grant
+
+
+async def test_an_answer_is_announced_when_it_is_written_for_good(
+    postgres: Postgres, elsewhere: PostgresApprovalStore
+) -> None:
+    await elsewhere.put(asked())
+    await elsewhere.put(asked("ask_2", call_id="call_2"))
+
+    with postgres.connect("approvals") as hearer:
+        hearer.execute("LISTEN toolcrib_answers")
+        with pytest.raises(ApprovalError):
+            await elsewhere.answer(asked("ask_9").grant("ann"))
+        await elsewhere.use(asked("ask_2", call_id="call_2"), grant := asked("ask_2", call_id="call_2").grant("ann"))
+        await elsewhere.begin(asked("ask_2", call_id="call_2"), grant)
+        await elsewhere.answer(asked().deny())
+        heard = [found.payload for found in hearer.notifies(timeout=60, stop_after=2)]
+
+    assert heard == ["ask_2", "ask_1"]
+
+
+async def test_what_waits_is_woken_by_an_answer_through_a_view_of_its_store(tmp_path: Path) -> None:
+    clock = FakeClock()
+    store = SqliteApprovalStore(tmp_path / "approvals.db", clock=clock)
+    view = store.over(lambda tables: tables)
+    await store.put(asked())
+    waiter = asyncio.create_task(store.wait("ask_1"))
+    while not clock.waiting:  # noqa: ASYNC110 -- a clock has no event for it
+        await asyncio.sleep(0.001)
+
+    await view.answer(asked().grant("ann"))
+
+    assert await waiter is not None
 
 
 async def test_waiting_ends_without_an_answer(store: Store) -> None:

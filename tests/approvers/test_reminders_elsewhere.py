@@ -33,7 +33,7 @@ database, url, minutes = sys.argv[1:]
 clock = FakeClock(speed=1.0)
 clock.advance(time.time() + 60 * int(minutes))
 store = (PostgresApprovalStore if "://" in database else SqliteApprovalStore)(database, clock=clock)
-asyncio.run(Notifier(store, [Webhook(url)], "http://here", first_delay=100).run())
+asyncio.run(Notifier(store, [Webhook(url)], "http://here", clock=FakeClock(0.01)).run())
 """
 
 

@@ -20,6 +20,7 @@ from toolcrib.calls import ApprovalRequest, RequiredApprovers, Suspended, ToolCa
 from toolcrib.console import Notifier, Webhook, webhook_signature
 from toolcrib.pipeline import Pipeline, Run
 from toolcrib.provenance import Provenance
+from toolcrib.testing import FakeClock
 from toolcrib.tools import tool
 
 SECRET = "a-secret-of-the-tests"
@@ -153,7 +154,7 @@ async def test_a_notice_is_sent_again_until_it_arrives() -> None:
     store = MemoryApprovalStore()
     await store.put(request_of(1))
     with receiving(500, 429, 200) as receiver:
-        notifier = Notifier(store, [Webhook(receiver.url, SECRET)], "http://here", first_delay=0.01)
+        notifier = Notifier(store, [Webhook(receiver.url, SECRET)], "http://here", clock=FakeClock(1000))
         await until(receiver, notifier, 3)
 
     assert len(receiver.got) == 3
@@ -177,7 +178,7 @@ async def test_a_notice_arrives_though_the_store_was_away_when_it_was_to_be_take
     store = AwayWhenTakenBack()
     await store.put(request_of(1))
     with receiving(500, 200) as receiver:
-        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", first_delay=0.01)
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", clock=FakeClock(1000))
         await until(receiver, notifier, 2)
 
     assert len(receiver.got) == 2
@@ -185,15 +186,16 @@ async def test_a_notice_arrives_though_the_store_was_away_when_it_was_to_be_take
 
 
 async def test_a_notice_whose_request_is_answered_before_the_next_try_is_sent_no_more() -> None:
-    store = MemoryApprovalStore()
+    store, clock = MemoryApprovalStore(), FakeClock()
     for number in (1, 2):
         await store.put(request_of(number))
     with receiving(500, 200) as receiver:
-        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", first_delay=0.5)
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", clock=clock)
         sending = asyncio.create_task(until(receiver, notifier, 2))
-        while not receiver.got:  # noqa: ASYNC110 -- another thread receives
+        while not clock.waiting:  # noqa: ASYNC110 -- another thread receives
             await asyncio.sleep(0.01)
         await store.answer(request_of(1).deny())
+        clock.advance(1)
         await sending
 
     assert [[one["id"] for one in json.loads(body)["requests"]] for _, body in receiver.got] == [
@@ -248,7 +250,7 @@ async def test_a_refusal_is_logged_and_not_sent_again(status: int, caplog: pytes
     store = MemoryApprovalStore()
     await store.put(request_of(1))
     with receiving(status) as receiver, caplog.at_level(logging.ERROR, "toolcrib.console"):
-        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", first_delay=0.01)
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", clock=FakeClock(1000))
         await until(receiver, notifier, 1)
 
     assert len(receiver.got) == 1
@@ -272,14 +274,18 @@ async def test_slack_is_sent_text_that_is_no_markup() -> None:
 
 
 async def test_notices_wait_in_the_store_while_the_webhook_takes_none() -> None:
-    store = MemoryApprovalStore()
+    store, clock = MemoryApprovalStore(), FakeClock()
     await store.put(request_of(0))
     with receiving(500, 200) as receiver:
-        sending = asyncio.create_task(until(receiver, Notifier(store, [Webhook(receiver.url)], "http://here"), 3))
-        while not receiver.got:  # noqa: ASYNC110 -- another thread receives
+        notifier = Notifier(store, [Webhook(receiver.url)], "http://here", clock=clock)
+        sending = asyncio.create_task(until(receiver, notifier, 3))
+        while not clock.waiting:  # noqa: ASYNC110 -- another thread receives
             await asyncio.sleep(0.01)
         for number in range(1, 4):
             await store.put(request_of(number))
+        while not sending.done():
+            clock.skip()
+            await asyncio.sleep(0.01)
         await sending
 
     sent = [[one["id"] for one in json.loads(body)["requests"]] for _, body in receiver.got]

@@ -33,7 +33,7 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
 auth_type = any
-pool_mode = session
+pool_mode = {mode}
 default_pool_size = 200
 max_client_conn = 1000
 server_login_retry = 1
@@ -104,11 +104,12 @@ class Place:
 
 
 class Pooler:
-    """A pgbouncer in front of a server, in session mode. While it stands still, the network loses what it is given."""
+    """A pgbouncer in front of a server. While it stands still, the network loses what it is given."""
 
-    def __init__(self, server: Postgres, folder: Path) -> None:
+    def __init__(self, server: Postgres, folder: Path, database: str, mode: str) -> None:
         self.port, self._file, self._owner = free_port(), folder / "pgbouncer.ini", server.control.owner
-        text = _POOLER.format(database=_DATABASE, server=server.port, password=server.password, port=self.port)
+        ports = {"server": server.port, "port": self.port}
+        text = _POOLER.format(database=database, password=server.password, mode=mode, **ports)
         self._file.write_text(text)
         if self._owner is not None:
             os.chown(self._file, *self._owner)
@@ -135,6 +136,19 @@ class Pooler:
         """End it."""
         self.control.process.kill()
         self.control.process.wait()
+
+
+@contextlib.contextmanager
+def pooling(server: Postgres, database: str, mode: str = "session") -> Iterator[Pooler]:
+    """Run a pooler until the end of the block, which lends connections for a `session` or a `transaction`."""
+    with tempfile.TemporaryDirectory(prefix="toolcrib-pooler-") as folder:
+        reachable = Path(folder)
+        reachable.chmod(0o755)
+        pooler = Pooler(server, reachable, database, mode)
+        try:
+            yield pooler
+        finally:
+            pooler.close()
 
 
 def no_pooler() -> str | None:
@@ -170,10 +184,7 @@ def place(kind: str, folder: Path, *, disk: int | None = None) -> Iterator[Place
             _on_disk(server, small / "postgres")
         pooler = None
         if no_pooler() is None:
-            reachable = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-pooler-")))
-            reachable.chmod(0o755)
-            pooler = Pooler(server, reachable)
-            stack.callback(pooler.close)
+            pooler = stack.enter_context(pooling(server, _DATABASE))
         yield Place(server, disk=small, pooler=pooler)
 
 

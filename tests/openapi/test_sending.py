@@ -19,6 +19,7 @@ from toolcrib.calls import Outcome, now
 from toolcrib.openapi import toolset
 from toolcrib.openapi._sending import bound_request
 from toolcrib.openapi._servers import may_reach
+from toolcrib.testing import FakeClock
 
 KEY = {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}
 
@@ -216,22 +217,36 @@ def in_seconds(seconds: float) -> str:
     return format_datetime(now() + timedelta(seconds=seconds), usegmt=True)
 
 
+async def called_with_pauses(made: StandIn) -> tuple[Outcome, list[float]]:
+    """Make a call, and return its outcome and the pauses between its tries."""
+    clock, pauses = FakeClock(), list[float]()
+    calling = asyncio.create_task(made.call("get", {}, clock=clock))
+    while not calling.done():
+        pauses += [until - clock.monotonic() for until in clock.waiting]
+        clock.skip()
+        await asyncio.sleep(0)
+    return await calling, [round(pause, 3) for pause in pauses if pause > 0]
+
+
 @pytest.mark.parametrize(
-    ("text", "times", "said"),
+    ("text", "times", "said", "pauses"),
     [
-        (in_seconds(3600), 1, "wait until "),
-        (in_seconds(-3600), 3, "wait until "),
-        ("soon", 3, "wait until soon"),
-        ("Fri, 31 Dec 2027", 3, "wait until Fri"),
+        ("5", 3, "wait: 5 s", [5.0, 5.0]),
+        (in_seconds(3600), 1, "wait until ", []),
+        (in_seconds(-3600), 3, "wait until ", []),
+        ("soon", 3, "wait until soon", [0.3, 0.6]),
+        ("Fri, 31 Dec 2027", 3, "wait until Fri", [0.3, 0.6]),
     ],
-    ids=["later", "over", "word", "no time"],
+    ids=["seconds", "later", "over", "word", "no time"],
 )
-async def test_a_pause_may_be_a_date(text: str, times: int, said: str) -> None:
+async def test_a_request_is_made_again_after_the_pause_that_its_server_asks_for(
+    text: str, times: int, said: str, pauses: list[float]
+) -> None:
     made = server(always(429, headers={"retry-after": text}))
 
-    outcome = await made.call("get", {})
+    outcome, paused = await called_with_pauses(made)
 
-    assert (len(made.requests), said in outcome.text()) == (times, True)
+    assert (len(made.requests), said in outcome.text(), paused) == (times, True, pauses)
 
 
 # --- redirects

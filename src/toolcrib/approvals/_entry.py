@@ -69,6 +69,11 @@ class ApprovalEntry(ShortRepr):
         return None if self.execution is None else self.execution.state
 
     @property
+    def is_awaited(self) -> bool:
+        """True if it has no answer, or its call is executed now: `wait` of a store waits for both."""
+        return self.state == "pending" or self.execution_state == "running"
+
+    @property
     def status(self) -> str:
         """The state in words for a person: pending, in doubt, expired, denied, done, approved, used."""
         if self.state == "pending":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from toolcrib._numbers import require_seconds
 from toolcrib.approvals._claims import (
@@ -57,7 +57,7 @@ _CLAIM = "claim:"
 class LedgerStore(ABC):
     """An approval store over a ledger; each kind of ledger is a subclass."""
 
-    _polling: ClassVar[float | None] = 0.1
+    _polling: float | None = 0.1
     """Seconds between two looks for what other processes wrote; None for a ledger that no other process has."""
 
     _clock: Clock = WALL_CLOCK
@@ -136,8 +136,8 @@ class LedgerStore(ABC):
         return vars(self).setdefault("_waiters", set())  # in one step: threads may ask for it at once
 
     @contextmanager
-    def _waiter(self) -> Generator[asyncio.Event]:
-        """Return an event that is set at each write of this store."""
+    def _waiter(self, request_id: str) -> Generator[asyncio.Event]:
+        """Return an event that is set at each write of this store, and when another may have written of a request."""
         waiter = asyncio.get_running_loop(), asyncio.Event()
         self._waiters.add(waiter)
         try:
@@ -318,11 +318,11 @@ class LedgerStore(ABC):
         require_seconds("wait", "timeout", timeout, from_zero=True)
         try:
             async with asyncio.timeout(timeout):
-                with self._waiter() as written:
+                with self._waiter(request_id) as written:
                     while True:
                         written.clear()
                         entry = await self.show(request_id)
-                        if entry.state != "pending" and entry.execution_state != "running":
+                        if not entry.is_awaited:
                             return entry.answer
                         await self._pause(written, entry.closes_at)
         except TimeoutError:

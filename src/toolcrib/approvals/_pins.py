@@ -81,7 +81,7 @@ class ToolPins:
                     _write(execute, server, kind, name, definition, "first use")
             return _read(execute, server, kind)
 
-        return await self._run(work)
+        return await self._run(work, write=True)
 
     async def of(self, server: str, kind: PinKind = "tool") -> dict[str, Any]:
         """Return the pins of a server, by name."""
@@ -91,7 +91,7 @@ class ToolPins:
         self, server: str, name: str, definition: Mapping[str, Any], by: str, kind: PinKind = "tool"
     ) -> None:
         """Keep something as a person has accepted it."""
-        await self._run(lambda execute: _write(execute, server, kind, name, definition, by))
+        await self._run(lambda execute: _write(execute, server, kind, name, definition, by), write=True)
 
     async def accepted_by(
         self, server: str, name: str, definition: Mapping[str, Any], kind: PinKind = "tool"
@@ -129,11 +129,11 @@ class ToolPins:
     async def forget(self, server: str) -> bool:
         """Forget a server, which is kept as it is when it is used next; return whether it was known."""
         query = "DELETE FROM toolcrib_server_pins WHERE server = ?"
-        return await self._run(lambda execute: execute(query, (server,)).rowcount > 0)
+        return await self._run(lambda execute: execute(query, (server,)).rowcount > 0, write=True)
 
-    async def _run(self, work: Callable[[Execute], T]) -> T:
+    async def _run(self, work: Callable[[Execute], T], *, write: bool = False) -> T:
         def run() -> T:
-            with self._tables.transaction(write=True) as execute:
+            with self._tables.transaction(write=write) as execute:
                 return work(execute)
 
         return await asyncio.to_thread(run)

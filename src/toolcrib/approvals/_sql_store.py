@@ -11,7 +11,7 @@ from copy import copy
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from toolcrib._numbers import time_text
 from toolcrib._short_repr import FileRepr
@@ -122,9 +122,11 @@ class SqlApprovalStore(LedgerStore):
 
     Attributes:
         place: The path of the file or the address of the server, for errors.
+        announcement: The end of each statement that writes a request which nothing waits for any more.
     """
 
     place: str
+    announcement: ClassVar[str] = ""
 
     def __init__(self, tables: Tables, table_prefix: str, *, clock: Clock = WALL_CLOCK) -> None:
         self._clock, self._prefix = clock, table_prefix
@@ -137,7 +139,8 @@ class SqlApprovalStore(LedgerStore):
     def over(self, tables: Callable[[Tables], Tables]) -> Self:
         """Return a view of this store with the tables that are made of its own: others, or checked ones."""
         view = copy(self)
-        vars(view).update(_executing=self._executing, _heartbeat=self._heartbeat)  # one for both, made here or before
+        shared = {"_executing": self._executing, "_heartbeat": self._heartbeat, "_waiters": self._waiters}
+        vars(view).update(shared)  # one for both, made here or before
         view._tables = tables(self._tables)
         view._transaction = view._tables.transaction
         return view
@@ -354,7 +357,8 @@ class _SqlLedger:
         self._execute(
             f"INSERT INTO {self._requests} (id, call_id, in_doubt, {', '.join(columns)}) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-            f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
+            f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}"
+            f"{'' if entry.is_awaited else self._store.announcement}",
             (
                 request.id,
                 request.call_id,

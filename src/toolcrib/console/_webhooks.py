@@ -18,9 +18,9 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
-from toolcrib._numbers import require_seconds
 from toolcrib.approvals import ApprovalEntry, KeepsNotices, Notice, NoticeKind
 from toolcrib.calls import IN_DOUBT, ApprovalRequest, cut
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import explain_options
 
 _POLL_SECONDS = 2.0
@@ -127,7 +127,7 @@ class Notifier:
         approvals: The store of requests, which keeps what was sent.
         webhooks: The addresses.
         console: The URL of the console, as people reach it; notices have links to its requests.
-        first_delay: Seconds before a delivery is tried again for the first time; each later delay is twice as long.
+        clock: The clock of the pauses between two looks, and between two tries of a delivery.
     """
 
     def __init__(
@@ -136,10 +136,9 @@ class Notifier:
         webhooks: Iterable[Webhook],
         console: str,
         *,
-        first_delay: float = _FIRST_DELAY,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        require_seconds("Notifier", "first_delay", first_delay)
-        self._approvals, self._console, self._first_delay = approvals, console.rstrip("/"), first_delay
+        self._approvals, self._console, self._clock = approvals, console.rstrip("/"), clock
         self._webhooks = [*webhooks]
 
     async def run(self) -> None:
@@ -157,10 +156,10 @@ class Notifier:
                 due = ()
             for kind in dict.fromkeys(notice.kind for notice in due):
                 await self._deliver(webhook, [notice for notice in due if notice.kind == kind])
-            await asyncio.sleep(_POLL_SECONDS)
+            await self._clock.sleep(_POLL_SECONDS)
 
     async def _deliver(self, webhook: Webhook, notices: Sequence[Notice]) -> None:
-        delivery, delay, delivered = str(uuid4()), self._first_delay, list[Notice]()
+        delivery, delay, delivered = str(uuid4()), _FIRST_DELAY, list[Notice]()
         host = urlsplit(webhook.url).hostname
         for number in range(1, _TRIES + 1):
             problem, again = await self._try(webhook, notices, delivery, delivered, is_last=number == _TRIES)
@@ -170,7 +169,7 @@ class Notifier:
                 _log.error("the webhook at %s did not take a notice, which is dropped: %s", host, problem)
                 return
             _log.warning("the webhook at %s did not take a notice: %s; try %d of %d", host, problem, number, _TRIES)
-            await asyncio.sleep(min(delay, _LONGEST_DELAY))
+            await self._clock.sleep(min(delay, _LONGEST_DELAY))
             delay *= 2
 
     async def _try(

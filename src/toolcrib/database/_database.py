@@ -25,8 +25,10 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from toolcrib._passwords import hide_passwords
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.database._connections import ANSWER_TIMEOUT, CONNECTION_SETTINGS, open_answered, unhurried
 from toolcrib.database._files import file_error, make_file, require_name
+from toolcrib.database._listener import Listener
 from toolcrib.database._outage import name_outages
 from toolcrib.database._sqlite import BUSY_SECONDS, DURABLE_VERSION, sqlite3, write_ahead
 from toolcrib.database._tables import MIGRATE, Execute, StoreTables
@@ -276,6 +278,15 @@ class PostgresTables:
             write: Whether the body writes: no other transaction does meanwhile, unless the tables share their lock.
         """
         return transaction(self._engine, self._lock if write else None, shared=self._shares_lock)
+
+    def listener(self, channel: str, *, clock: Clock = SYSTEM_CLOCK) -> Listener:
+        """Return a listener to a channel, which has a connection beside those of the pool while it listens.
+
+        Args:
+            channel: The name of the channel.
+            clock: The clock by which it ends when nothing waits, and connects again.
+        """
+        return Listener(self._engine, channel, clock=clock)
 
     def close(self) -> None:
         """Close the connections; others are opened when the tables are used again."""

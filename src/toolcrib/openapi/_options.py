@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import httpx2
 
 from toolcrib._numbers import require_number, require_numbers
+from toolcrib.clock import SYSTEM_CLOCK, Clock
 from toolcrib.errors import ToolConstraintError, explain_options, require_choice, word_in_list
 from toolcrib.formats import Refused
 from toolcrib.hooks import require_parameters
@@ -51,6 +52,7 @@ class OpenApiOptions(TypedDict, total=False):
     credential_hosts: Collection[str]
     sources: Mapping[str, Source]
     refused: Refused
+    clock: Clock
 
 
 @explain_options(name="openapi.toolset")
@@ -89,6 +91,7 @@ class Options:
             there. Those that are kept for each principal are of one server each, and need no word.
         refused: The treatment of an operation that cannot be read: `leave_out`, with an error in the log of
             `toolcrib.openapi` that names it; or `raise` that error.
+        clock: The clock of the pauses between two tries.
     """
 
     name: str = ""
@@ -116,6 +119,7 @@ class Options:
     credential_hosts: Collection[str] = ()
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
     refused: Refused = "leave_out"
+    clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
         sizes = {"max_bytes": 1, "max_result_chars": 1, "max_schema_chars": 1_000, "max_description_chars": 1}

@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 
 from toolcrib._tls import shared_tls
-from toolcrib.clock import wanted_pause
+from toolcrib.clock import SYSTEM_CLOCK, Clock, wanted_pause
 from toolcrib.errors import ModelRetry, RemoteToolError, ServerError
 from toolcrib.openapi._operations import SAFE
 from toolcrib.openapi._requests import Prepared
@@ -50,6 +50,7 @@ class Sender:
         max_bytes: Of an answer.
         retries: Of requests that may be made twice.
         client: The host's own client; else each call has one of its own, and no cookie of one is sent in another.
+        clock: The clock of the pauses between two tries.
     """
 
     server: str
@@ -58,6 +59,7 @@ class Sender:
     max_bytes: int
     retries: int
     client: httpx2.AsyncClient | None
+    clock: Clock = SYSTEM_CLOCK
 
     async def answer(self, request: Prepared, leaders: Sequence[str] | None = None) -> Answer:
         """Return the answer to a request, of any status.
@@ -103,7 +105,7 @@ class Sender:
                 if retries <= 0 or answer.status not in _AGAIN or wanted > _LONGEST_PAUSE:
                     return answer
             retries -= 1
-            await asyncio.sleep(wanted)
+            await self.clock.sleep(wanted)
             pause *= 2
 
     async def _followed(self, client: httpx2.AsyncClient, request: Prepared, leaders: Sequence[str] | None) -> Answer:

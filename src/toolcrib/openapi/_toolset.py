@@ -89,7 +89,8 @@ def toolset(
     if not wanted and not refused:
         raise read.error("has no operation that could become a tool; look at `include` and `exclude`")
     name = options.name or read.title
-    sender = Sender(name, dict(options.headers), options.timeout, options.max_bytes, options.retries, options.client)
+    headers, max_bytes = dict(options.headers), options.max_bytes
+    sender = Sender(name, headers, options.timeout, max_bytes, options.retries, options.client, options.clock)
     api = Api(read, options, schemes, sender)
     tools: list[Any] = []
     for operation in wanted:

@@ -70,6 +70,13 @@ class BaseTool:
         """
         return None
 
+    async def wait_for_settler(self, request: calls.ApprovalRequest) -> str | None:
+        """Wait until `get_settler` names someone, and return the name; None at once where it never will.
+
+        A server that holds a suspended call waits for this beside the answer.
+        """
+        return None
+
     @property
     def may_need_consent(self) -> bool:
         """True if `get_consent` is asked at all."""

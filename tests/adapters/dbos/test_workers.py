@@ -33,7 +33,7 @@ from toolcrib.adapters.dbos import (
 from toolcrib.adapters.dbos import _work_tables as tables
 from toolcrib.adapters.dbos._agent import TURN
 from toolcrib.adapters.dbos._engine import current_engine
-from toolcrib.adapters.dbos._workers import Lease, hand_back
+from toolcrib.adapters.dbos._workers import Lease, hand_back, take_lease
 from toolcrib.approvals import ApprovalEntry, MemoryApprovalStore
 from toolcrib.calls import ApprovalRequest, Completed, Denial, Grant, Suspended, ToolCall
 from toolcrib.code import Toolkit
@@ -130,6 +130,40 @@ async def test_whether_a_worker_lives_is_told_by_its_process_and_by_when_it_was_
         assert found == [state]
         with pytest.raises(WorkerError) if state == "running" else nullcontext():
             Lease(client, "till")
+
+
+async def _taking_the_lease_of_another_place(client: Client, clock: FakeClock) -> asyncio.Task[Lease]:
+    """Have a worker wait for its name, which one has that cannot be looked at from here."""
+    Lease(client, "till")
+    with client.engine.begin() as connection:
+        connection.execute(sa.update(tables.workers).values(token="1@elsewhere@1"))
+    taking = asyncio.create_task(take_lease(client, "till", clock=clock))
+    while not clock.waiting:  # noqa: ASYNC110 -- a clock has no event for it
+        await asyncio.sleep(0.001)
+    return taking
+
+
+async def test_a_worker_waits_for_its_name_until_the_lease_of_one_in_another_place_runs_out(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with Client(tmp_path / "crib.db") as client:
+        taking = await _taking_the_lease_of_another_place(client, clock)
+
+        with client.engine.begin() as connection:
+            connection.execute(sa.update(tables.workers).values(seen_at=0.0))
+        clock.advance(1)
+
+        assert (await taking).renew()
+
+
+async def test_a_worker_does_not_start_while_one_of_its_name_lives_in_another_place(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with Client(tmp_path / "crib.db") as client:
+        taking = await _taking_the_lease_of_another_place(client, clock)
+
+        clock.advance(60)
+
+        with pytest.raises(WorkerError, match="`till`: it runs already"):
+            await taking
 
 
 async def test_a_given_up_worker_records_nothing_and_begins_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.adapters.mcp_server.clients import Way, every_generation, text_of
 from tests.adapters.mcp_server.test_tasks import begin, of_tasks, result, status
 from toolcrib.adapters.mcp_server import ServerOptions, build_server
 from toolcrib.approvals import MemoryApprovalStore
+from toolcrib.testing import FakeClock
 
 CALLS = {
     "by itself": ("add", {"a": 1, "b": 2}),
@@ -28,7 +29,8 @@ async def pending(store: MemoryApprovalStore) -> None:
 async def test_a_task_goes_on(way: Way, tmp_path: Path) -> None:
     await used_before(tmp_path)
     store = MemoryApprovalStore()
-    gateway = build_server(tools_of(tmp_path, server(POISON)), ServerOptions(approvals=store))
+    tools = tools_of(tmp_path, server(POISON), clock=FakeClock(100))
+    gateway = build_server(tools, ServerOptions(approvals=store))
 
     async with of_tasks(way, gateway) as client:
         task = await begin(client, way, *CALLS["by itself"])
@@ -49,7 +51,7 @@ async def test_a_call_that_is_held_goes_on(way: Way, call: str, tmp_path: Path) 
     await used_before(tmp_path)
     store, code_mode = MemoryApprovalStore(), call == "in a program"
     options = ServerOptions(approvals=store, wait=20, code_mode=code_mode)
-    gateway = build_server(tools_of(tmp_path, server(POISON)), options)
+    gateway = build_server(tools_of(tmp_path, server(POISON), clock=FakeClock(100)), options)
 
     async with way(gateway) as client:
         held = asyncio.create_task(client.call_tool(*CALLS[call]))

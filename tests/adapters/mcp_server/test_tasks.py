@@ -29,6 +29,7 @@ from tests.virtual_time import in_virtual_time
 from toolcrib import RunContext
 from toolcrib.adapters.mcp_server import McpServer, ServerOptions, TaskOptions, acting_as, build_server
 from toolcrib.approvals import MemoryApprovalStore, SqliteApprovalStore
+from toolcrib.calls import Denial, Grant
 from toolcrib.tools import Tool, ez_tool
 
 _OLD, _NEW = IN_MEMORY
@@ -145,6 +146,30 @@ async def test_a_call_that_waits_for_a_person_is_a_task_that_names_the_place(way
     assert "a person has to answer it, in the console at https://desk" in task["statusMessage"]
     assert (text, booked) == ("booked Oslo", ["Oslo"])
     assert task.get("ttlMs", task.get("ttl")) == 7 * 24 * 3600 * 1000  # as long as its call is kept
+
+
+class WaitedFor(MemoryApprovalStore):
+    """A store that says when it is asked to wait for an answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited = asyncio.Event()
+
+    async def wait(self, request_id: str, timeout: float | None = None) -> Grant | Denial | None:
+        self.waited.set()
+        return await super().wait(request_id, timeout)
+
+
+async def test_an_older_client_that_waits_for_a_result_has_the_store_wait_for_the_answer() -> None:
+    booked, store, way = list[str](), WaitedFor(), _OLD
+    async with of_tasks(way, build_server([booking(booked)], ServerOptions(approvals=store))) as client:
+        task = await waiting(client, way)
+        waiter = asyncio.create_task(result(client, way, task))
+        await store.waited.wait()
+
+        await approve(store)
+
+        assert await waiter == "booked Oslo"
 
 
 @every_generation

@@ -212,7 +212,7 @@ class Engine:
             self.queues = tuple({owner.queue.name: owner.queue for owners in queue_owners for owner in owners}.values())
         own_client = partial(Client, self.database, approvals=self._approvals, pool=_POOL, _is_worker=True)
         self._client = client = await asyncio.to_thread(own_client)
-        self._lease = await take_lease(client, self.worker_id, [queue.name for queue in self.queues])
+        self._lease = await take_lease(client, self.worker_id, [queue.name for queue in self.queues], self.clock)
         if self._record:
             self.sink = await asyncio.to_thread(open_sink, self.database)
         for queue in self.queues:

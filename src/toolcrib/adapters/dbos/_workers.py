@@ -22,7 +22,7 @@ from dbos._utils import INTERNAL_QUEUE_NAME
 from toolcrib.adapters.dbos._client import Client
 from toolcrib.adapters.dbos._work_tables import served_queues as _served
 from toolcrib.adapters.dbos._work_tables import workers as _workers
-from toolcrib.clock import UPTIME_CLOCK
+from toolcrib.clock import SYSTEM_CLOCK, UPTIME_CLOCK, Clock
 from toolcrib.durable import RetryPolicy, outlast
 from toolcrib.errors import WorkerError, explain_options
 
@@ -191,20 +191,20 @@ class UnseenWorkerError(WorkerError):
     """A worker of that name was seen a moment ago in a place that cannot be looked into from here."""
 
 
-async def take_lease(client: Client, worker_id: str, queues: Iterable[str] = ()) -> Lease:
+async def take_lease(client: Client, worker_id: str, queues: Iterable[str] = (), clock: Clock = SYSTEM_CLOCK) -> Lease:
     """Return the lease of a worker's name; one that may be of a dead process is waited for until it runs out.
 
     Raises:
         WorkerError: A worker lives under that name.
     """
-    until = time.monotonic() + LEASE_SECONDS + 1
+    until = clock.monotonic() + LEASE_SECONDS + 1
     while True:
         try:
             return await asyncio.to_thread(Lease, client, worker_id, queues=queues)
         except UnseenWorkerError:
-            if time.monotonic() > until:
+            if clock.monotonic() > until:
                 raise
-        await asyncio.sleep(1.0)
+        await clock.sleep(1.0)
 
 
 def last_seen(client: Client, worker_id: str) -> float:

@@ -195,10 +195,15 @@ _TEXT: Final = "instructions"  # the name and the one field of a server's instru
 
 
 class ServerPins:
-    """The pins of one server that is open."""
+    """The pins of one server that is open.
+
+    Attributes:
+        accepted: The event that is set, and replaced by another, when something is accepted here.
+    """
 
     def __init__(self, store: ToolPins | str | Path, server: str) -> None:
         self._given, self.server = store, server
+        self.accepted = asyncio.Event()
         self._kept: dict[PinKind, Mapping[str, Any]] = {}
 
     async def read(self, listing: Listing, instructions: str | None) -> None:
@@ -260,6 +265,8 @@ class ServerPins:
         """Keep something as it is now."""
         await (await self._store()).keep(self.server, change.name, change.now, by, change.kind)
         self._kept[change.kind] = {**self._kept.get(change.kind, {}), change.name: change.now}
+        accepted, self.accepted = self.accepted, asyncio.Event()
+        accepted.set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from toolcrib.adapters.mcp_client._values import (
 )
 from toolcrib.approvals import ApprovalPolicy, PinKind
 from toolcrib.calls import CHANGED_ON_SERVER, ApprovalRequest, Consent
+from toolcrib.clock import wait_until_set
 from toolcrib.errors import ServerError
 from toolcrib.hooks import ambient_context
 from toolcrib.schema import RunContext, ToolSpec
@@ -37,6 +38,7 @@ from toolcrib.tools import (
 
 L = TypeVar("L", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
 
+_PINS_SECONDS = 0.5  # between two looks whether another process has accepted a change, as `toolcrib pins accept` does
 _log = logging.getLogger("toolcrib.mcp")
 
 
@@ -182,6 +184,16 @@ class Member(Offering):
         if pins is None or pinned is None or CHANGED_ON_SERVER not in request.metadata:
             return None
         return await pins.accepted_by(*pinned)
+
+    async def wait_for_settler(self, request: ApprovalRequest) -> str | None:
+        """Wait until someone has accepted what the server has now, where a call is suspended because it had changed."""
+        pins = self._remote.kept.pins
+        while pins is not None and CHANGED_ON_SERVER in request.metadata:
+            accepted = pins.accepted  # before the look
+            if (by := await self.get_settler(request)) is not None:
+                return by
+            await wait_until_set(accepted, _PINS_SECONDS, self._options.clock)
+        return None
 
     def _approval(self) -> ApprovalPolicy:
         names = self.names | {self._name_before}  # it was asked about by that before the server had another of it

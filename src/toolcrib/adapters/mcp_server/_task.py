@@ -22,9 +22,16 @@ from toolcrib._numbers import count_text
 from toolcrib.adapters.mcp_server._elicitation import Suspension
 from toolcrib.adapters.mcp_server._options import ServerOptions, TaskOptions
 from toolcrib.adapters.mcp_server._served import Served
-from toolcrib.adapters.mcp_server._tool_server import REQUEST_META, ToolRequest, ToolServer, request_key
-from toolcrib.approvals import ApprovalEntry, ApprovalStore, SuspendedCall
-from toolcrib.calls import now
+from toolcrib.adapters.mcp_server._tool_server import (
+    PROGRESS_SECONDS,
+    REQUEST_META,
+    ToolRequest,
+    ToolServer,
+    request_key,
+)
+from toolcrib.approvals import ApprovalEntry, ApprovalStore, SuspendedCall, WaitableApprovalStore
+from toolcrib.calls import ApprovalRequest, now
+from toolcrib.clock import first_of, wait_until_set
 from toolcrib.errors import ApprovalError, NewerForm
 from toolcrib.serving import OpenCall, OpenCalls, Principal
 
@@ -195,7 +202,7 @@ def _milliseconds(time: timedelta) -> int:
 
 
 _log = logging.getLogger("toolcrib.adapters")
-_LOOK_SECONDS = 0.5  # between two looks whether a person has answered, while a client waits for the result
+_LOOK_SECONDS = 0.5  # between two looks at a suspended task whose store cannot wait, or whose equal goes on
 
 _Context = ServerRequestContext[Served, Any]
 
@@ -281,29 +288,37 @@ class Tasks:
         """Return the tasks of a principal that clients know, the oldest first."""
         return [task for task in self._all_of(principal.name) if task.is_known]
 
-    async def advance(self, task: Task, ctx: _Context, principal: Principal) -> None:
-        """Continue a task that waits for a person, if they have answered or what it waits for is settled."""
+    async def advance(self, task: Task, ctx: _Context, principal: Principal) -> ApprovalRequest | None:
+        """Continue a task that waits for a person, if they have answered or what it waits for is settled.
+
+        Returns:
+            The first request that is pending still; None without one.
+        """
         if task.state != "suspended" or not task.waits_for:
-            return
+            return None
         for request_id in task.waits_for:
-            if await _is_pending(principal.pending.store, request_id, ctx.lifespan_context.tools):
-                return
+            pending = await _pending(principal.pending.store, request_id, ctx.lifespan_context.tools)
+            if pending is not None:
+                return pending
         goes_on = any(other.job for other in self._equal(task))  # then all of them get its result
         if task.state == "suspended" and not goes_on:
             named = {**(task.params.meta or {}), REQUEST_META: task.waits_for[0]}
             self._work(task, ctx, principal, task.params.model_copy(update={"meta": named}))
+        return None
 
     async def end_of(self, task: Task, ctx: _Context, principal: Principal) -> None:
-        """Wait for the next change of a task, or look whether a person has answered."""
-        changed = task.changed
-        await self.advance(task, ctx, principal)
+        """Wait for the next change of a task, or until a person has answered."""
+        changed, store = task.changed, principal.pending.store
+        pending = await self.advance(task, ctx, principal)
         if task.has_ended or task.changed is not changed:
             return
-        try:
-            async with asyncio.timeout(_LOOK_SECONDS if task.state == "suspended" else None):
-                await changed.wait()
-        except TimeoutError:
-            pass
+        if pending is not None and isinstance(store, WaitableApprovalStore):
+            answered = ctx.lifespan_context.tools.is_answered(store, pending, PROGRESS_SECONDS)
+            await first_of(changed.wait(), answered)
+        elif task.state == "suspended":
+            await wait_until_set(changed, _LOOK_SECONDS)
+        else:
+            await changed.wait()
 
     async def cancel(self, task: Task, principal: Principal) -> None:
         """Cancel a task and its call, and what its approver is asked; one that has ended stays as it is."""
@@ -424,12 +439,12 @@ class _ShowsRequests(ApprovalStore, Protocol):
     async def show(self, request_id: str) -> ApprovalEntry: ...
 
 
-async def _is_pending(store: ApprovalStore, request_id: str, tools: ToolServer) -> bool:
-    """Return whether a call waits for the answer to its request still, as far as the store can tell."""
+async def _pending(store: ApprovalStore, request_id: str, tools: ToolServer) -> ApprovalRequest | None:
+    """Return the request whose answer a call waits for still, as far as the store can tell."""
     if not isinstance(store, _ShowsRequests):
-        return False
+        return None
     try:
         entry = await store.show(request_id)
     except ApprovalError:  # it is gone; the call says so
-        return False
-    return entry.state == "pending" and not await tools.is_settled(entry.request)
+        return None
+    return entry.request if entry.state == "pending" and not await tools.is_settled(entry.request) else None

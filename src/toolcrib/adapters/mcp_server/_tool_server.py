@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -39,10 +40,12 @@ from toolcrib.adapters.mcp_server._options import ServerOptions
 from toolcrib.adapters.mcp_server._replies import clean
 from toolcrib.approvals import SuspendedCall, WaitableApprovalStore, digest
 from toolcrib.calls import ApprovalRequest, Denial, Grant, Outcome, now
+from toolcrib.clock import first_of
 from toolcrib.errors import NewerForm, exception_of
 from toolcrib.pipeline import Run
 from toolcrib.record import ActivityTrace, trace_activity
 from toolcrib.serving import Flight, OpenCall, OpenCalls, Principal, SingleFlight
+from toolcrib.tools import BaseTool
 from toolcrib.toolsets import ToolEntry, Toolset
 
 T = TypeVar("T")
@@ -52,8 +55,7 @@ _log = logging.getLogger("toolcrib.adapters")
 REQUEST_META = "toolcrib/request"
 """The entry in the `_meta` of a call by which a client names the approval request of the suspended call to continue."""
 
-_PROGRESS_SECONDS = 5.0  # between two progress notifications to a client whose call is suspended
-_LOOK_SECONDS = 0.5  # between two looks whether what a call is suspended for was accepted elsewhere
+PROGRESS_SECONDS = 5.0  # between two progress notifications to a client whose call is suspended
 _LEGS = 4  # requests that a client of the stateless generation waits in
 _INLINE = 60_000  # characters of a state that travels with the client; a longer one stays in the store
 
@@ -342,13 +344,25 @@ class ToolServer(ABC):
 
     async def is_settled(self, asked: ApprovalRequest) -> bool:
         """Return whether a suspended call can go on though its request is open, as its tool's source says."""
+        return await self._settler(asked, lambda source: source.get_settler(asked)) is not None
+
+    async def is_answered(self, store: WaitableApprovalStore, asked: ApprovalRequest, seconds: float) -> bool:
+        """Return whether a request is answered, or its call can go on without, within so many seconds."""
+        found = await first_of(store.wait(asked.id, max(0.0, seconds)), self._until_settled(asked))
+        return any(by is not None for by in found)
+
+    async def _until_settled(self, asked: ApprovalRequest) -> str:
+        """Return who has settled what a call is suspended for, once someone has."""
+        by = await self._settler(asked, lambda source: source.wait_for_settler(asked))
+        return await asyncio.Future[str]() if by is None else by
+
+    async def _settler(self, asked: ApprovalRequest, ask: Callable[[BaseTool], Awaitable[str | None]]) -> str | None:
         entry = self.toolset.entries.get(asked.tool)
-        source = None if entry is None else entry.tool.source
         try:
-            return source is not None and await source.get_settler(asked) is not None
+            return None if entry is None or entry.tool.source is None else await ask(entry.tool.source)
         except BaseException as error:  # the source's own code; the call waits on
             _log.error("it cannot be asked whether the request %s is settled", asked.id, exc_info=exception_of(error))
-            return False
+            return None
 
     async def _wait_for_answers(
         self, request: ToolRequest, suspension: Suspension, until: float
@@ -371,16 +385,11 @@ class ToolServer(ABC):
         store, end = request.principal.pending.store, time.monotonic() + seconds
         if not isinstance(store, WaitableApprovalStore):
             return False
-        report_at = time.monotonic() + _PROGRESS_SECONDS
         for asked in suspension.requests:
-            while await store.wait(asked.id, max(0.0, min(_LOOK_SECONDS, end - time.monotonic()))) is None:
-                if await self.is_settled(asked):
-                    break
-                if (at := time.monotonic()) >= end:
+            while not await self.is_answered(store, asked, min(PROGRESS_SECONDS, end - time.monotonic())):
+                if time.monotonic() >= end:
                     return False
-                if at >= report_at:
-                    report_at = at + _PROGRESS_SECONDS
-                    await request.progress(f"`{asked.tool}` is suspended until a person answers (request {asked.id})")
+                await request.progress(f"`{asked.tool}` is suspended until a person answers (request {asked.id})")
         return True
 
     # --- a state that the client hands back
