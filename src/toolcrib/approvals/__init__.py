@@ -50,13 +50,7 @@ if TYPE_CHECKING:
     from toolcrib.approvals._postgres import PostgresApprovalStore
     from toolcrib.approvals._required import approvers_problem, can_be_met
     from toolcrib.approvals._saved_sessions import SavedSession
-    from toolcrib.approvals._sql_store import (
-        POSTGRES_APPROVAL_TABLES,
-        SQLITE_APPROVAL_TABLES,
-        TABLES_BESIDE,
-        SqlApprovalStore,
-        SqliteApprovalStore,
-    )
+    from toolcrib.approvals._sql_store import SqlApprovalStore, SqliteApprovalStore
     from toolcrib.approvals._store import (
         ApprovalStore,
         ClaimsWork,
@@ -76,6 +70,7 @@ if TYPE_CHECKING:
         SuspendedCallStore,
         suspended_calls_beside,
     )
+    from toolcrib.approvals._tables import POSTGRES_APPROVAL_TABLES, SQLITE_APPROVAL_TABLES, TABLES_BESIDE
     from toolcrib.approvals._used_answers import used_answers
     from toolcrib.schema import digest
 else:
@@ -100,9 +95,7 @@ else:
             "._required": "approvers_problem can_be_met",
             "._saved_sessions": "SavedSession",
             "._postgres": "PostgresApprovalStore",
-            "._sql_store": (
-                "POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES TABLES_BESIDE SqlApprovalStore SqliteApprovalStore"
-            ),
+            "._sql_store": "SqlApprovalStore SqliteApprovalStore",
             "._store": (
                 "ApprovalStore ClaimsWork KeepsDigestKey KeepsJournals KeepsSessions ReviewableApprovalStore "
                 "WaitableApprovalStore WrappedApprovalStore find_entry pending_requests"
@@ -110,6 +103,7 @@ else:
             "._suspended_calls": (
                 "KeepsSuspendedCalls MemorySuspendedCalls SuspendedCall SuspendedCallStore suspended_calls_beside"
             ),
+            "._tables": "POSTGRES_APPROVAL_TABLES SQLITE_APPROVAL_TABLES TABLES_BESIDE",
             "toolcrib.schema": "digest",
         },
     )

@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from toolcrib.approvals._ledger_store import LedgerStore
-from toolcrib.approvals._sql_store import POSTGRES_APPROVAL_TABLES, TABLES_BESIDE, SqlApprovalStore
+from toolcrib.approvals._sql_store import SqlApprovalStore
+from toolcrib.approvals._tables import POSTGRES_APPROVAL_TABLES, TABLES_BESIDE
 from toolcrib.clock import WALL_CLOCK, Clock
 from toolcrib.database import Database, PostgresTables
 
