@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any, Literal
 
 import pytest
+from jsonschema import SchemaError
 from pydantic import BaseModel, Field
 
 from toolcrib.errors import SchemaTooLarge
@@ -33,6 +34,29 @@ def book(
 
 
 GOOD: dict[str, Any] = {"stops": [{"city": "Oslo"}], "day": "2030-01-02"}
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ({"minLength": 1}, {"minLength": True}),
+        ({"required": ["a"]}, {"required": ("a",)}),
+    ],
+)
+def test_a_schema_that_python_takes_for_a_valid_one_is_checked(good: dict[str, Any], bad: dict[str, Any]) -> None:
+    Checker(good)
+
+    with pytest.raises(SchemaError):
+        Checker(bad)
+
+
+def test_a_schema_that_was_valid_is_checked_again_when_it_has_changed() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    Checker(schema)
+    schema["type"] = "text"
+
+    with pytest.raises(SchemaError):
+        Checker(schema)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -172,6 +173,10 @@ def part_of(shapes: Sequence[Any], part: Part) -> Sequence[Any]:
     return shapes[::2] if part == "open" else shapes[1::2]
 
 
+class _EnoughError(Exception):
+    """As many variants are drawn as were asked for."""
+
+
 def drawn(kind: Kind, count: int, number: int, part: Part) -> list[Attack]:
     """Return variants of a kind, each once; the same ones for the same seed.
 
@@ -189,14 +194,17 @@ def drawn(kind: Kind, count: int, number: int, part: Part) -> list[Attack]:
         database=None,
         deadline=None,
         phases=[Phase.generate],
+        report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
     @given(kind.trials(part))
     def collect(attack: Attack) -> None:
-        if len(found) < count:
-            found.setdefault(repr(attack), attack)
+        found.setdefault(repr(attack), attack)
+        if len(found) == count:
+            raise _EnoughError  # Hypothesis stops drawing at an error, and at nothing else
 
-    collect()
+    with suppress(_EnoughError):
+        collect()
     return list(found.values())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
+from jsonschema.exceptions import SchemaError
 
 from toolcrib.jsonschema._patterns import is_pattern, matches
 from toolcrib.jsonschema._visitor import CHOICES, pointed_at, properties_of, ref_of
@@ -22,6 +24,8 @@ WIDEST = 300
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 _SECONDS = 2.0
+_MOST_BYTES = 20_000  # of a schema that is remembered
+_WITHOUT_REFERENCES = 2  # marshal's version whose bytes depend on the value alone
 _OF_ALL_VERSIONS = ("dependentRequired", "dependentSchemas")  # in place of `dependencies` of older ones
 
 
@@ -72,8 +76,30 @@ def bounded(kind: Any) -> Any:
     return make(kind, {**keywords, **ours})
 
 
+def require_valid(kind: Any, schema: Any) -> None:
+    """Raise SchemaError for what is not a schema of a version; one that equals a valid one of before is not checked."""
+    try:
+        packed = marshal.dumps(schema, _WITHOUT_REFERENCES)  # tells 1 from True; takes no class that is not built in
+    except ValueError:
+        packed = b""
+    if packed and len(packed) <= _MOST_BYTES:
+        _check_packed(kind, packed)
+    else:
+        _check_schema(kind, schema)
+
+
+@lru_cache(maxsize=256)
+def _check_packed(kind: Any, packed: bytes) -> None:
+    _check_schema(kind, marshal.loads(packed))
+
+
+def _check_schema(kind: Any, schema: Any) -> None:
+    for error in _schema_validator(kind).iter_errors(schema):
+        raise SchemaError.create_from(error)
+
+
 @lru_cache(maxsize=16)
-def schema_validator(kind: Any) -> Any:
+def _schema_validator(kind: Any) -> Any:
     """Return a validator for the schemas of a version of JSON Schema; its time grows with their size alone."""
     make = cast("Any", validators).extend
     validator = make(kind, {"uniqueItems": _check_unique})

@@ -37,7 +37,7 @@ from toolcrib.jsonschema._bounded import (
     bounded,
     budget_of_check,
     of_one_version,
-    schema_validator,
+    require_valid,
 )
 from toolcrib.jsonschema._patterns import matches
 from toolcrib.jsonschema._references import dangling
@@ -112,8 +112,7 @@ class Checker:
     def __init__(self, schema: Mapping[str, Any], what: str = "a value") -> None:
         self._noun = what
         kind: Any = validators.validator_for(dict(schema), default=Draft202012Validator)
-        for error in schema_validator(kind).iter_errors(schema):
-            raise SchemaError.create_from(error)
+        require_valid(kind, schema)
         self._schema = schema
         self._validator: Any = bounded(kind)(of_one_version(dict(schema)), registry=_NOTHING)
 
