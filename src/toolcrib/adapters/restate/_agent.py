@@ -361,7 +361,7 @@ def _taken_over(number: int) -> str:
 
 
 async def _take(ctx: WorkflowSharedContext, number: int) -> None:
-    """Take a turn over, whose call was begun, from the attempts before."""
+    """Take over a turn: no attempt before this one begins its call from now on."""
     await _resolved(ctx, _taken_over(number))
 
 
