@@ -361,7 +361,7 @@ def _taken_over(number: int) -> str:
 
 
 async def _take(ctx: WorkflowSharedContext, number: int) -> None:
-    """Take over a turn: no attempt before this one begins its call from now on."""
+    """Record that an attempt has taken the turn over: none before it begins the call from now on."""
     await _resolved(ctx, _taken_over(number))
 
 
