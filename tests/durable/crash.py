@@ -313,7 +313,13 @@ class Crash(ABC):
         except Exception as error:
             if not self.is_away(error):
                 raise
-            return False
+            if is_stuck := self._is_stuck:
+                self.trial.problems.append(f"nothing answered any more: {error}")
+            return is_stuck
+
+    @property
+    def _is_stuck(self) -> bool:
+        return time.monotonic() - self.trial.moved > self.plan.patience + self.plan.frozen
 
     async def _looked(self) -> bool:
         trial, store = self.trial, self.store
@@ -335,7 +341,7 @@ class Crash(ABC):
         trial.unused = len(unused)  # of work that has ended by what the execution in doubt came to
         if not (unended or active or asked):
             return True
-        stuck = time.monotonic() - trial.moved > self.plan.patience + self.plan.frozen
+        stuck = self._is_stuck
         if stuck:
             left = [*active, *(f"{run} before its last step" for run in sorted(unended)[:_NAMED])]
             left += [f"an unused answer to {entry.request.id} about {entry.request.arguments}" for entry in unused]
