@@ -332,7 +332,7 @@ def event_log(tables: Tables, words: WordIndex | None, horizon: str = _HORIZON) 
     lost = LostWork()
 
     def rows(sql: str, values: Sequence[Any]) -> list[Any]:
-        with suppress(tables.error):  # where it may only be read
+        with suppress(tables.error, ConnectionError):  # where it may only be read
             lost.close(tables)
         with tables.transaction(write=False) as execute:
             return execute(sql, values).fetchall()
