@@ -724,6 +724,13 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         _MEMORY,
     ),
     Gate(
+        "of more calls under way than are kept, none is forgotten",
+        "provenance/_taken_values.py",
+        '            self._under_way[_ONE_OF_MANY] = "execute", ()',
+        "            pass",
+        ("tests/provenance/test_under_way.py",),
+    ),
+    Gate(
         "a run in another process knows that private values were read",
         "provenance/_memory.py",
         '            self._private.lose(frozenset(data["private_readers"]))\n',
