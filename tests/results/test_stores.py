@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -147,7 +147,7 @@ class EndingTables(MemoryTables):
     left = 100
 
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[Execute]:
+    def transaction(self, *, write: bool) -> Generator[Execute]:
         """Begin a transaction."""
         self.left -= 1
         if self.left < 0:
