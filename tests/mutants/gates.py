@@ -903,6 +903,20 @@ GATES: tuple[Gate, ...] = (
         ("tests/database/test_standby.py",),
     ),
     Gate(
+        "what begins again while it is to be removed stays",
+        "record/_event_log.py",
+        "AND run_id = ? AND ended_at < ?",
+        "AND run_id = ? AND ? <> ''",
+        _ORDER,
+    ),
+    Gate(
+        "what is removed is locked in the order of batches",
+        "record/_event_log.py",
+        "sorted(rows, key=itemgetter(2, 0, 1))",
+        "rows",
+        _ORDER,
+    ),
+    Gate(
         "a log that may only be read is read",
         "record/_event_log.py",
         "suppress(tables.error, ConnectionError)",
