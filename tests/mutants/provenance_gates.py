@@ -724,6 +724,27 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
         _MEMORY,
     ),
     Gate(
+        "many small values are looked up off the event loop",
+        "provenance/_shapes.py",
+        "COST_OF_VALUE * len(parts)",
+        "len(parts)",
+        ("tests/provenance/test_large_values.py",),
+    ),
+    Gate(
+        "values that have no text take room",
+        "provenance/_reading.py",
+        "COST_OF_VALUE + size_of(text)",
+        "len(text)",
+        ("tests/provenance/test_large_values.py",),
+    ),
+    Gate(
+        "of more calls under way than are kept, none is forgotten",
+        "provenance/_taken_values.py",
+        '            self._under_way[_ONE_OF_MANY] = "execute", ()',
+        "            pass",
+        ("tests/provenance/test_under_way.py",),
+    ),
+    Gate(
         "a run in another process knows that private values were read",
         "provenance/_memory.py",
         '            self._private.lose(frozenset(data["private_readers"]))\n',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -33,6 +34,12 @@ async def send(to: str, text: str) -> str:
     return "sent"
 
 
+@ez_tool(effect="send", content=["things"])
+async def send_things(to: str, things: Any) -> str:
+    """Send some things."""
+    return "sent"
+
+
 @ez_tool(effect="none")
 async def read_mail() -> str:
     """Read the mail."""
@@ -58,6 +65,47 @@ async def test_a_large_value_is_looked_up_off_the_event_loop(times: int, is_off_
     outcome = await call
     assert isinstance(outcome, Suspended)
     assert "comes from `diary`, and may not be sent to them" in str(outcome.request.reason)
+
+
+@pytest.mark.parametrize(
+    "things",
+    [[f"{number % 90:02}" for number in range(1_000)], {"k" * 6_000: 1}, [[] for _ in range(1_000)]],
+    ids=["many small values", "a long key", "many empty lists"],
+)
+async def test_what_takes_as_long_as_a_large_value_is_looked_up_off_the_event_loop_too(things: Any) -> None:
+    pipeline, run = Pipeline([diary, send_things]), running()
+    await pipeline.run(ToolCall("diary", {}), run)
+
+    call = asyncio.create_task(pipeline.run(ToolCall("send_things", {"to": "bob@corp.com", "things": things}), run))
+    await asyncio.sleep(0)
+
+    assert not call.done()
+    await call
+
+
+@pytest.mark.parametrize(
+    "value", [[""] * 20_000, [1] * 20_000, "\ufdfa" * 30_000], ids=["nothing", "digits", "characters for 18 others"]
+)
+def test_a_run_keeps_no_more_than_it_has_room_for_however_small_its_values_look(value: Any) -> None:
+    made = Memory()
+    made.read("read_mail", "c1", {}, "a" * 19_500_000, "untrusted")  # of twenty million characters
+    before = made.is_full
+
+    made.read("read_mail", "c2", {}, value, "untrusted")
+
+    assert (before, made.is_full) == (False, True)
+
+
+def test_private_values_that_are_not_kept_any_more_are_for_those_who_may_read_all() -> None:
+    values = PrivateValues()
+    values.add(" ".join(f"word{number}" for number in range(260_000)), 0, frozenset({"ann", "bob"}))
+    kept = values.is_full, values.readers
+
+    values.add("a private word", 1, frozenset({"bob"}))
+
+    assert kept == (True, {"ann", "bob"})
+    assert (values.is_full, values.readers) == (True, {"bob"})
+    assert not [*values.within("a private word", frozenset())]
 
 
 async def test_large_values_of_calls_at_once_are_each_asked_about_and_what_is_read_meanwhile_is_read() -> None:

@@ -53,6 +53,18 @@ def test_what_a_call_that_has_not_ended_may_take_is_asked_about(
     assert write(made, **DRAFT, draft_id=71) == []
 
 
+@pytest.mark.parametrize("number", [0, 500, 1_500])
+def test_of_more_calls_than_are_kept_none_is_forgotten(number: int) -> None:
+    made = memory()
+    calls: list[tuple[str, Effect, dict[str, Any]]] = [("send", "send", {"to": "Bo"})] * 1_500
+    calls.insert(number, ("run_jobs", "execute", {}))
+
+    for count, (tool, effect, arguments) in enumerate(calls):
+        made.begin(tool, f"d{count}", effect, arguments)
+
+    assert set(write(made, **DRAFT)) == {"bound"}
+
+
 @pytest.mark.parametrize(
     ("tool", "effect", "arguments"),
     [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,11 +18,13 @@ import pytest
 
 from tests.postgres import Postgres
 from toolcrib.calls import ActivityEvent, CallEvent
-from toolcrib.record import EventLog, KeptEvent, PostgresSink, postgres_events
+from toolcrib.database import PostgresTables
+from toolcrib.record import POSTGRES_EVENT_TABLES, EventLog, KeptEvent, PostgresSink, postgres_events, prune_events
 
 AT = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 WAITING = """SELECT 1 FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE %s"""
+_PROCESS = "from toolcrib._processes import this_process; print(this_process())"
 CHANGES, TAKES_THE_LOCK = "INSERT INTO toolcrib_activities%", "%pg_advisory_xact_lock_shared(hashtextextended%"
 
 
@@ -223,3 +227,99 @@ def test_batches_that_wait_for_each_other_are_both_written(url: str, server: psy
             server.execute("SELECT 1 FROM toolcrib_activities WHERE id = 'a' FOR UPDATE")
 
     assert ids(postgres_events(url).since(0)) == ["a", "b", "a", "b"]
+
+
+# --- old calls and runs are removed beside those who write
+
+
+REMOVES = "DELETE FROM toolcrib_activities%"
+
+
+def ended_turns(url: str, *ids: str) -> None:
+    with PostgresSink(url) as sink:
+        for id in ids:
+            for kind in ("opened", "closed"):
+                sink.emit_activity(ActivityEvent(kind, "turn", id, None, "add", AT, {}))
+            sink.flush()
+
+
+def prune(url: str) -> int:
+    return prune_events(PostgresTables(url, *POSTGRES_EVENT_TABLES), AT + timedelta(days=1))
+
+
+def test_what_begins_again_while_it_is_to_be_removed_stays(url: str, server: psycopg.Connection[Any]) -> None:
+    ended_turns(url, "turn", "another", "the latest event stays")
+    with ThreadPoolExecutor(1) as pool, server.transaction():
+        server.execute("UPDATE toolcrib_activities SET status = 'running', ended_at = NULL WHERE id = 'turn'")
+        pruned = pool.submit(prune, url)
+        waiting(url, REMOVES)
+
+    log = postgres_events(url)
+    assert (pruned.result(), [turn.id for turn in log.activities()]) == (2, ["turn"])
+    assert ids(log.since(0))[:2] == ["turn", "turn"]
+
+
+def test_what_is_removed_waits_for_a_batch_that_waits_for_nothing_of_it(
+    url: str, server: psycopg.Connection[Any]
+) -> None:
+    ended_turns(url, "b", "a")
+    with ThreadPoolExecutor(1) as pool, server.transaction():  # a batch changes its calls in the order of their ids
+        server.execute("SET LOCAL deadlock_timeout = '1min'")
+        server.execute("SELECT 1 FROM toolcrib_activities WHERE id = 'a' FOR UPDATE")
+        pruned = pool.submit(prune, url)
+        waiting(url, REMOVES)
+        server.execute("SELECT 1 FROM toolcrib_activities WHERE id = 'b' FOR UPDATE")
+
+    assert pruned.result() == 2
+
+
+# --- what an administrator set for the database, and this process did not
+
+
+def set_for_all(server: psycopg.Connection[Any], setting: str) -> None:
+    """Change a setting of the database for the connections that are opened from now on."""
+    server.execute(f'ALTER DATABASE "{server.info.dbname}" SET {setting}'.encode())
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_batch_is_written_whatever_isolation_transactions_have_by_default(
+    url: str, server: psycopg.Connection[Any], level: str
+) -> None:
+    write(url, event("call"))
+    set_for_all(server, f"default_transaction_isolation = '{level}'")
+
+    with PostgresSink(url) as sink, server.transaction():
+        server.execute("UPDATE toolcrib_activities SET words = ''")
+        sink.emit(event("call", "started"))
+        waiting(url, CHANGES)
+
+    assert ids(postgres_events(url).since(0)) == ["call", "call"]
+
+
+@pytest.mark.parametrize("setting", ["lock_timeout = '20ms'", "statement_timeout = '2s'"])
+def test_a_batch_waits_where_the_server_limits_how_long_a_statement_takes(
+    url: str, server: psycopg.Connection[Any], setting: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(url, event("call"))
+    set_for_all(server, setting)
+    server.execute("SET statement_timeout = 0")
+
+    with PostgresSink(url) as sink, server.transaction():
+        server.execute("SELECT 1 FROM toolcrib_activities FOR UPDATE")
+        sink.emit(event("call", "started"))
+        while not caplog.records:
+            time.sleep(0.02)
+
+    assert "events cannot be written now" in caplog.text
+    assert ids(postgres_events(url).since(0)) == ["call", "call"]
+
+
+def test_a_log_that_may_only_be_read_is_read(url: str, server: psycopg.Connection[Any]) -> None:
+    ended = subprocess.run([sys.executable, "-c", _PROCESS], capture_output=True, text=True, check=True).stdout.strip()
+    write(url, event("call"))
+    server.execute("UPDATE toolcrib_activities SET process = %s", [ended])
+    set_for_all(server, "default_transaction_read_only = on")
+
+    log = postgres_events(url)
+
+    assert [(call.id, call.status) for call in log.activities()] == [("call", "running")]

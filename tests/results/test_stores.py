@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import pytest
 
 from tests.postgres import Postgres
 from tests.results.conftest import OpenStore
+from toolcrib.database import Execute, MemoryTables
 from toolcrib.errors import DatabaseError
 from toolcrib.results import MemoryResultStore, Owner, PostgresResultStore, ResultStore, SqliteResultStore, StoredResult
 from toolcrib.results._pieces import Piece, pieces_of
 from toolcrib.results._read import FoundText, ResultQuery, read
+from toolcrib.results._store import RESULT_TABLES
 
 
 def keep(store: ResultStore, value: object, principal: str | None = "ann", call_id: str = "call_1") -> StoredResult:
@@ -132,6 +135,47 @@ def test_a_result_is_found_only_when_all_of_it_is_there(open_store: OpenStore) -
 
     assert made is not None
     assert seen == [made.handle]
+
+
+class ProcessEndedError(BaseException):
+    """The end of a process, after which it writes nothing."""
+
+
+class EndingTables(MemoryTables):
+    """Tables of a process that ends before it begins a transaction more than `left`."""
+
+    left = 100
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Generator[Execute]:
+        """Begin a transaction."""
+        self.left -= 1
+        if self.left < 0:
+            raise ProcessEndedError
+        with super().transaction(write=write) as execute:
+            yield execute
+
+
+@pytest.mark.parametrize("transactions", range(1, 6))
+def test_a_process_that_ends_while_another_one_takes_its_room_leaves_no_pieces(transactions: int) -> None:
+    tables = EndingTables(RESULT_TABLES)
+    store = ResultStore(tables, max_bytes=12_000_000)
+
+    def pieces() -> Iterator[Piece]:
+        yield from pieces_of("x" * 5_000_000, "find", [])
+        before, tables.left = tables.left, 100  # of the other process
+        keep(store, "y" * 11_000_000, call_id="call_2")
+        tables.left = before
+        yield from pieces_of("z" * 5_000_000, "find", [])
+
+    tables.left = transactions
+    with suppress(ProcessEndedError):
+        assert store.keep(pieces(), Owner("ann", "find", "call_1")) is None
+
+    tables.left = 1
+    with tables.transaction(write=False) as execute:
+        query = "SELECT handle FROM toolcrib_result_pieces EXCEPT SELECT handle FROM toolcrib_results"
+        assert execute(query, ()).fetchall() == []
 
 
 def test_a_result_that_could_not_be_written_leaves_nothing(open_store: OpenStore) -> None:

@@ -29,6 +29,8 @@ CONNECTION_SETTINGS: Final[Mapping[str, Any]] = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
+    # a standby shows neither the locks of those who write, before which a follower stops, nor all that is written
+    "target_session_attrs": "primary",
 }
 """The settings of libpq for every connection; those of a URL take their place."""
 

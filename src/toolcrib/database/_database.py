@@ -186,6 +186,7 @@ class Database:
             max_overflow=0,
             pool_timeout=BUSY_SECONDS,
             pool_pre_ping=True,
+            isolation_level="READ COMMITTED",  # whatever the server's default is: each statement sees what is committed
         )
         settings: dict[str, str] = {} if self.schema is None else {"search_path": f'"{self.schema}"'}
         if _IDLE not in str(self.url.query.get("options", "")):
@@ -430,6 +431,7 @@ def _server_error(database: Database, error: BaseException) -> DatabaseError:
         ("No such file or directory", "Is a Postgres server running here? Name its host in the URL otherwise"),
         ("timeout", f"Can {url.host} be reached from here?"),
         ("resolve", f"Is {url.host} spelt as it should be?"),
+        ("hot standby", "Name the primary server in the URL"),
         ("too many clients", "Give it fewer workers or smaller pools, or put a pooler in front of it"),
     ):
         if sign in reason:

@@ -19,7 +19,8 @@ from toolcrib._passwords import hide_passwords
 from toolcrib.database._sqlite import is_unavailable
 
 _QUIET = 10.0  # seconds without an error, after which it is back: a full disk takes a write now and then
-_POSTGRES = ("08", "25006", "53", "57P", "58")  # no connection, a standby, no room, a server that stops, its disk
+_POSTGRES = ("08", "25006", "53", "55P03", "57014", "57P", "58")
+"""The states of errors: no connection, read only, no room, two limits of time, a server that stops, its disk."""
 _log = logging.getLogger("toolcrib.durable")
 
 

@@ -83,11 +83,12 @@ class PrivateValues:
     in a script without spaces.
     """
 
-    __slots__ = ("_has_short", "_joined", "_pieces", "is_full", "names", "readers")
+    __slots__ = ("_beginnings", "_has_short", "_joined", "_pieces", "is_full", "names", "readers")
 
     def __init__(self) -> None:
         self._pieces: dict[str, tuple[int, frozenset[str]]] = {}
         self._joined: dict[str, set[int]] = {}  # the lengths of what is joined, by how it begins
+        self._beginnings: set[int] = set()  # the lengths of the beginnings
         self._has_short = False
         self.is_full = False
         self.readers: frozenset[str] | None = None  # of all of them
@@ -98,15 +99,18 @@ class PrivateValues:
 
     def add(self, text: str, number: int, readers: frozenset[str]) -> None:
         """Keep a text, what it is from, and who may read it."""
+        if self.is_full:
+            self.lose(readers)
+            return
         text = folded(text)
         all_words = _words_of(text)
         words = _longer(all_words)
         alone = words if len(words) == 1 else [word for word in words if _has_digit(word)]
         short = [] if words else list(_short_value(text))
-        pairs = (*(_any_two(words) if len(words) <= _FEW else _pairs(words)), *_threes(all_words))
-        numbers = (*_digits_in(text), *_dates(text), *_decimals(text, is_alone=True))
-        pieces = (*alone, *pairs, *numbers, *_characters(text, longest=True))
-        self._keep((*pieces, *_joined_words(all_words), *_joined_words(words), *short), number, readers)
+        pairs = chain(_any_two(words) if len(words) <= _FEW else _pairs(words), _threes(all_words))
+        numbers = chain(_digits_in(text), _dates(text), _decimals(text, is_alone=True))
+        pieces = chain(alone, pairs, numbers, _characters(text, longest=True))
+        self._keep(chain(pieces, _joined_words(all_words), _joined_words(words), short), number, readers)
         self._has_short = self._has_short or bool(short)
 
     def add_name(self, name: str, number: int, readers: frozenset[str]) -> None:
@@ -132,7 +136,9 @@ class PrivateValues:
             _, known = self._pieces.get(piece, (number, readers))
             self._pieces[piece] = number, known & readers
             if piece[0] == "+":
-                self._joined.setdefault(piece[1 : _BEGINNING + 1], set()).add(len(piece) - 1)
+                start = piece[1 : _BEGINNING + 1]
+                self._joined.setdefault(start, set()).add(len(piece) - 1)
+                self._beginnings.add(len(start))
 
     def within(self, text: str, receivers: Set[str]) -> Iterator[tuple[str, int, frozenset[str]]]:
         """Yield the pieces that a text has and that may not be sent to receivers: what each is from, and its readers.
@@ -162,7 +168,7 @@ class PrivateValues:
     def _looked_for(self, words: Sequence[str]) -> Iterator[str]:
         """Yield the joined words of a text that begin as known ones do, by their lengths, and values of short words."""
         joined, known = "".join(words), self._joined
-        for size in sorted(set(map(len, known))):
+        for size in sorted(self._beginnings):
             starts = [at for at in range(len(joined) - size + 1) if joined[at : at + size] in known]
             found = ((length, at) for at in starts for length in known[joined[at : at + size]])
             yield from (f"+{joined[at : at + length]}" for length, at in sorted(found))

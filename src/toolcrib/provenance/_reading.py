@@ -21,9 +21,9 @@ from toolcrib.provenance._pieces import Piece, Reading, key_of, number_text, val
 from toolcrib.provenance._private import PrivateValues
 from toolcrib.provenance._question import ASKED, Origin, OriginKind, argument_of, cut, digest_of
 from toolcrib.provenance._records import numbers_named
-from toolcrib.provenance._shapes import UNREAD, text_of
+from toolcrib.provenance._shapes import COST_OF_VALUE, UNREAD, text_of
 from toolcrib.provenance._spoken import dates_said, numbers_said, times_said
-from toolcrib.provenance._texts import APART, TextIndex, flat, words_in
+from toolcrib.provenance._texts import APART, TextIndex, flat, size_of, words_in
 from toolcrib.provenance._values import MOST_VALUES, has_words, keys_of, leaves_of, shown_value
 from toolcrib.provenance._writings import Binding, Moment, moments_in
 from toolcrib.tools import INSIDE, Effect, Labels, Place, Source, labelled
@@ -226,7 +226,7 @@ class Readings(Origins):
             allowed: To whom it may be sent; None for all.
         """
         text, number = piece.text, len(self._sources)
-        self._left -= len(text)
+        self._left -= COST_OF_VALUE + size_of(text)
         if self._left < 0 and (allowed is None or self._private.is_full):
             return False
         self._sources.append(piece)
@@ -240,7 +240,7 @@ class Readings(Origins):
             self._add_of_others(text, number, echoed)
             shown = shown_words(text)
             if shown:
-                self._left -= len(shown)
+                self._left -= size_of(shown)
                 self._add_of_others(shown, number, echoed)
             self._read_from[piece.reading.source] = None
             if echoed:
@@ -405,7 +405,7 @@ class Readings(Origins):
             unknown = [word for word in words[:_MOST_WRITTEN] if word and self._least_trusted(word).kind == "model"]
         text = str(value) if named > _MOST_WRITTEN else "\n".join(unknown)
         if text:
-            self._left -= len(text)
+            self._left -= size_of(text)
             reading = Reading(origin.tool, origin.call_id, {}, "", Place())
             self._add_of_others(text, len(self._sources))
             self._sources.append(Piece(reading, Place(reading.root, path), text))

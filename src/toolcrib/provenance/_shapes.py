@@ -12,6 +12,9 @@ from toolcrib.calls import Media, lenient, revived
 UNREAD: Final = "\0"
 """The text of a file in which none can be read, such as an image."""
 
+COST_OF_VALUE: Final = 32
+"""The characters of a long text that take as much time and memory as a value does besides its own."""
+
 _MOST_ROWS: Final = 50_000  # of a table
 _SMALL: Final = 20_000  # characters, about, of results that are read on the event loop
 _FACTS: Final = frozenset({"kind", "mime_type"})  # of a file, among its JSON shapes
@@ -94,8 +97,9 @@ def _size(value: Any, most: int) -> int:
         return 1
     if not isinstance(value, Mapping | list | tuple):
         return most + 1  # any type: what it comes to as JSON is not known
+    keys: Iterable[Any] = cast("Mapping[Any, Any]", value).keys() if isinstance(value, Mapping) else ()
     parts = cast("Mapping[Any, Any]", value).values() if isinstance(value, Mapping) else cast("list[Any]", value)
-    size = len(parts)
+    size = COST_OF_VALUE * len(parts) + sum(len(key) for key in keys if isinstance(key, str))
     for part in parts:
         if size > most:
             break

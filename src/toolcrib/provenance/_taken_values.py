@@ -21,6 +21,7 @@ from toolcrib.tools import INSIDE, Effect
 
 _MOST_NAMED: Final = 1_000  # objects with a value
 _MOST_UNDER_WAY: Final = 1_000  # calls
+_ONE_OF_MANY: Final = ("one of many calls", "")  # in the place of those that are not kept
 _MOST_PIECES: Final = 16  # of private values in one text that are named one by one
 _NAMING: Final = re.compile(r"\d|\w[@./:]\w")
 _FILE: Final = re.compile(
@@ -233,11 +234,12 @@ class TakenValues(Readings):
 
     def begin(self, tool: str, call_id: str, effect: Effect, deciding: Mapping[str, Any]) -> None:
         """Record that a call that leaves may run from now on, or waits for an approval: it may take what is written."""
-        if effect not in INSIDE:
-            leaves = [*islice(leaves_of(deciding, with_flags=True), MOST_VALUES)]
-            self._under_way[tool, call_id] = effect, leaves
-            if len(self._under_way) > _MOST_UNDER_WAY:
-                self._under_way.pop(next(iter(self._under_way)), None)
+        if effect in INSIDE:
+            return
+        if len(self._under_way) < _MOST_UNDER_WAY:
+            self._under_way[tool, call_id] = effect, [*islice(leaves_of(deciding, with_flags=True), MOST_VALUES)]
+        else:
+            self._under_way[_ONE_OF_MANY] = "execute", ()  # it may take whatever is written
 
     def end(self, tool: str, call_id: str) -> None:
         """Record that a call has ended, and takes nothing any more."""

@@ -94,6 +94,11 @@ def flat(text: str) -> str:
     return _plain(text).lower()
 
 
+def size_of(text: str) -> int:
+    """Return how many characters are kept of a text: one may be compatible with several others."""
+    return len(text) if text.isascii() else max(len(text), len(flat(text)))
+
+
 def lines_apart(text: str) -> str:
     """Return a text with a mark between lines of which one does not go on in the next, such as those of a list."""
     if "\n" not in text:

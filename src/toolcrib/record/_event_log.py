@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, cast
 
 from toolcrib._numbers import require_number, time_text
@@ -40,6 +40,8 @@ _PRUNE_BATCH = 500  # calls and runs removed in one transaction, for which a wri
 # What ended before, and holds nothing that did not. What was suspended and is not taken up again has not ended.
 _OLD = """FROM toolcrib_activities a WHERE a.ended_at < ? AND NOT EXISTS (
     SELECT 1 FROM toolcrib_activities c WHERE c.parent_id = a.id AND (c.ended_at IS NULL OR c.ended_at >= ?))"""
+# A batch that is written beside it on a server may have begun it again.
+_REMOVE = "DELETE FROM toolcrib_activities WHERE id = ? AND source = ? AND run_id = ? AND ended_at < ?"
 # The latest event stays: the position of the next is counted from it, or checked against it.
 _FORGET = """DELETE FROM toolcrib_events WHERE id = ? AND run_id = ? AND source = ?
     AND position < (SELECT MAX(position) FROM toolcrib_events)"""
@@ -332,7 +334,7 @@ def event_log(tables: Tables, words: WordIndex | None, horizon: str = _HORIZON) 
     lost = LostWork()
 
     def rows(sql: str, values: Sequence[Any]) -> list[Any]:
-        with suppress(tables.error):  # where it may only be read
+        with suppress(tables.error, ConnectionError):  # where it may only be read
             lost.close(tables)
         with tables.transaction(write=False) as execute:
             return execute(sql, values).fetchall()
@@ -407,12 +409,10 @@ def prune_events(tables: Tables, before: datetime, *, dry_run: bool = False) -> 
         with tables.transaction(write=True) as execute:
             chosen = f"SELECT source, run_id, id, first_position {_OLD} AND a.first_position > ?"
             rows = execute(f"{chosen} ORDER BY a.first_position LIMIT {_PRUNE_BATCH}", (at, at, after)).fetchall()
-            for source, run_id, activity_id, _ in rows:
-                table = "call" if source == "call" else "run"
-                execute(_FORGET, (activity_id, run_id, table))
-                mine = (activity_id, source, run_id)
-                execute("DELETE FROM toolcrib_activities WHERE id = ? AND source = ? AND run_id = ?", mine)
-        count += len(rows)
+            for source, run_id, activity_id, _ in sorted(rows, key=itemgetter(2, 0, 1)):  # as batches change them
+                if execute(_REMOVE, (activity_id, source, run_id, at)).rowcount:
+                    execute(_FORGET, (activity_id, run_id, "call" if source == "call" else "run"))
+                    count += 1
         if len(rows) < _PRUNE_BATCH:
             return count
         after = rows[-1][3]

@@ -150,8 +150,9 @@ class ResultStore:
                     execute(f"UPDATE {_RESULTS} SET size = ? WHERE handle = ?", (shape.size, handle))
                     fits = shape.size <= min(self.max_bytes, self.max_principal_bytes)
                     fits = fits and self._make_room(execute, principal, handle)
+                    if not fits:  # in the same transaction: pieces without a result would stay for good
+                        _delete(execute, handle)
                 if not fits:
-                    self._remove(handle)
                     return None
             name = "\0".join((principal, owner.tool, owner.call_id, digest.hexdigest()))
             identity = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
