@@ -98,7 +98,7 @@ LIMITED = st.fixed_dictionaries({"uses": st.sampled_from(["2", "3", "4"]), "tota
 
 @pytest.fixture(scope="module")
 def two_processes() -> Iterator[ProcessPoolExecutor]:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(2, mp_context=context, initializer=start, initargs=(context.Barrier(2),)) as pool:
         yield pool
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -14,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import ROOT, framework_pages
+from tests.docs.pages import framework_pages
 from tests.docs.running import PageError, run_page
 from tests.frameworks.adapters import ADAPTERS
 from tests.frameworks.chats import CHATS
+from tests.frameworks.forked import output_of
 from tests.ways import WAYS
 from toolcrib.budgets import Budgets, Limit
 from toolcrib.calls import Completed, Failed, Rejected, Suspended, ToolCall
@@ -293,11 +291,8 @@ def test_another_process_goes_on_with_a_suspended_call_and_a_third_has_its_resul
 
 def resumed(framework: str, step: str, folder: Path) -> str:
     """Return what a process of its own prints."""
-    command = [sys.executable, "-m", f"tests.frameworks.resumed.{framework}", step, str(folder)]
-    environment = {**os.environ, "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    main = import_module(f"tests.frameworks.resumed.{framework}").main
+    return output_of(main, step, folder, folder=folder)
 
 
 @pytest.mark.parametrize("page", framework_pages(), ids=lambda page: page.name)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
 from tests.frameworks.adapters import ADAPTERS
-from tests.frameworks.killed.desk import Desk, How, Resumed
+from tests.frameworks.forked import output_of
+from tests.frameworks.killed.desk import Desk, How, Resumed, take_step
 from toolcrib.calls import ApprovalRequest
 
 FRAMEWORKS: dict[str, tuple[How, ...]] = {
@@ -23,13 +20,12 @@ FRAMEWORKS: dict[str, tuple[How, ...]] = {
 """The ways to say yes that each framework has: `plain` names no request."""
 
 
-@pytest.mark.timeout(1200)  # three processes load a framework each
 @pytest.mark.parametrize(("framework", "yes"), [(name, yes) for name, ways in FRAMEWORKS.items() for yes in ways])
 def test_a_yes_from_before_is_no_answer_about_a_call_in_doubt(framework: str, yes: str, tmp_path: Path) -> None:
-    taken(framework, yes, tmp_path, ended=-signal.SIGKILL)
+    output_of(take_step, framework, yes, tmp_path, folder=tmp_path, ended=-signal.SIGKILL)
 
-    asked = taken(framework, "resume", tmp_path)
-    settled = taken(framework, "settle", tmp_path)
+    asked = output_of(take_step, framework, "resume", tmp_path, folder=tmp_path)
+    settled = output_of(take_step, framework, "settle", tmp_path, folder=tmp_path)
 
     assert asked.startswith("['ask_")
     assert settled.startswith(asked)
@@ -78,12 +74,3 @@ def agent_of(framework: str, folder: Path) -> Desk:
     """Return the agent, as a process of its own has it."""
     desk: Desk = import_module(f"tests.frameworks.killed.{framework}").Agent(folder, "in the test")
     return desk
-
-
-def taken(framework: str, step: str, folder: Path, *, ended: int = 0) -> str:
-    """Return what a process prints that takes a step."""
-    command = [sys.executable, "-m", "tests.frameworks.killed", framework, step, str(folder)]
-    environment = {**os.environ, "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == ended, done.stderr
-    return done.stdout

@@ -221,13 +221,13 @@ def worker_process(database: str, ready: Connection) -> None:
 async def test_a_worker_that_dies_in_a_try_takes_the_turn_up_and_its_tries_with_it(
     database: str, tmp_path: Path, dies_in: int
 ) -> None:
-    spawn, agent = multiprocessing.get_context("spawn"), noting()
+    server, agent = multiprocessing.get_context("forkserver"), noting()
     async with Client(database) as client:
         agent.use(client)
         handle = await agent.put(Turn(note, kwargs={"folder": str(tmp_path), "dies_in": dies_in}))
         for turn in range(2):
-            mine, theirs = spawn.Pipe()
-            process = spawn.Process(target=worker_process, args=(database, theirs), daemon=True)
+            mine, theirs = server.Pipe()
+            process = server.Process(target=worker_process, args=(database, theirs), daemon=True)
             process.start()
             assert await asyncio.to_thread(mine.recv) == "ready"
             if turn == 0:

@@ -485,12 +485,12 @@ def worker_process(database: str, worker_id: str, ready: Connection) -> None:
 
 @pytest.mark.systems
 async def test_workers_that_are_killed_at_any_moment_lose_and_double_no_tick(database: str, tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn")
+    server = multiprocessing.get_context("forkserver")  # its processes have imported DBOS
     agent, workers = noting(), dict[str, Any]()
 
     def start(worker_id: str) -> None:
-        mine, theirs = spawn.Pipe()
-        workers[worker_id] = spawn.Process(target=worker_process, args=(database, worker_id, theirs), daemon=True)
+        mine, theirs = server.Pipe()
+        workers[worker_id] = server.Process(target=worker_process, args=(database, worker_id, theirs), daemon=True)
         workers[worker_id].start()
         assert mine.recv() == "ready"
 

@@ -184,7 +184,7 @@ def order_and_die(database: str, point: str) -> None:
 async def test_a_process_that_is_killed_leaves_both_or_neither(database: str, point: str) -> None:
     with shop_of(database) as shop:
         async with Client(database) as client:
-            process = multiprocessing.get_context("spawn").Process(target=order_and_die, args=(database, point))
+            process = multiprocessing.get_context("forkserver").Process(target=order_and_die, args=(database, point))
             process.start()
             await asyncio.to_thread(process.join)
             left = [one.state for one in list_work(client)]

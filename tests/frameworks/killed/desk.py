@@ -1,8 +1,8 @@
 """A booking whose process is killed, for the agent of each framework beside this.
 
-`python -m tests.frameworks.killed FRAMEWORK STEP FOLDER`: `named` and `plain` keep a yes, as `answers` makes it and as
-the framework has it, and are killed after the effect; `resume` goes on with the same yes, and prints the ids of what is
-asked about a call in doubt; `settle` does so, too, says that it was done, and prints what the model was given.
+The steps of `take_step`: `named` and `plain` keep a yes, as `answers` makes it and as the framework has it, and are
+killed after the effect; `resume` goes on with the same yes, and prints the ids of what is asked about a call in doubt;
+`settle` does so, too, says that it was done, and prints what the model was given.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -21,7 +22,7 @@ from toolcrib.calls import ApprovalRequest, Denial, Grant
 from toolcrib.pipeline import Run
 from toolcrib.tools import ez_tool
 
-__all__ = ["Desk", "How", "Resumed"]
+__all__ = ["Desk", "How", "Resumed", "take_step"]
 
 How: TypeAlias = Literal["named", "plain", "stored"]
 """A yes as `answers` makes it, as the framework has it, or as the approval store has it."""
@@ -100,3 +101,17 @@ class Desk(ABC):
     @abstractmethod
     async def resume(self) -> Resumed:
         """Go on with the yes that is kept."""
+
+
+async def take_step(framework: str, step: str, folder: Path) -> None:
+    """Take a step of a framework's agent."""
+    desk: Desk = import_module(f"tests.frameworks.killed.{framework}").Agent(folder, step)
+    if step in ("named", "plain"):
+        await desk.ask()
+        await desk.approve("plain" if step == "plain" else "named")
+    resumed = await desk.resume()
+    print([request.id for request in resumed.asked if request.in_doubt])
+    if step == "settle":
+        assert resumed.answer is not None
+        [request] = resumed.asked
+        print((await resumed.answer(request.done("booked by hand", "bob"))).outputs)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from pathlib import Path
 
 from agent_framework import Agent, AgentSession, Content
@@ -30,6 +28,3 @@ async def main(step: str, folder: Path) -> None:
     [request] = approval_requests(asked)
     message = await answers(asked, request.grant("ann"), agent=agent, session=session)
     print(outputs(await agent.run(message, session=session)))
-
-
-asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

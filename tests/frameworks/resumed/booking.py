@@ -1,7 +1,7 @@
 """A booking that is asked for in one process and answered in another, for the module of each framework beside this.
 
-`python -m tests.frameworks.resumed.FRAMEWORK ask FOLDER` prints what a person is asked, and `answer` what the model was
-given for the call.
+`main("ask", folder)` of a module prints what a person is asked, and `main("answer", folder)` what the model was given
+for the call.
 """
 
 from __future__ import annotations

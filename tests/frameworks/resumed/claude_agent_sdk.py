@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from pathlib import Path
 
 from claude_agent_sdk import ResultMessage, query
@@ -33,6 +31,3 @@ async def main(step: str, folder: Path) -> None:
     async for _ in query(prompt="go on", options=options, transport=cli):
         pass
     print(cli.results)
-
-
-asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

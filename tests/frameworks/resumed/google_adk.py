@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +42,3 @@ async def main(step: str, folder: Path) -> None:
         print([request.arguments for request in approval_requests(events)])
         return
     print([reply.response for event in events for reply in event.get_function_responses()])
-
-
-asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +44,3 @@ async def main(step: str, folder: Path) -> None:
     [request] = approval_requests(waiting)
     result = await agent.ainvoke(Command(resume=answers(waiting, request.grant("ann"))), CONFIG)
     print([message.content for message in result["messages"] if message.type == "tool"])
-
-
-asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

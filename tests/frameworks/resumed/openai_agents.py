@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,3 @@ async def main(step: str, folder: Path) -> None:
     await answers(state, *(request.grant("ann") for request in open_requests))
     result = await Runner.run(agent, state)
     print([item.output for item in result.new_items if item.type == "tool_call_output_item"])
-
-
-asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import sys
 from pathlib import Path
 
 from smolagents import AgentError, ToolCallingAgent
@@ -37,6 +36,3 @@ def main(step: str, folder: Path) -> None:
         print(f"ApprovalError: {error}")
         return
     print(task, agent.run(task, reset=False), len(agent.memory.steps))
-
-
-main(sys.argv[1], Path(sys.argv[2]))
