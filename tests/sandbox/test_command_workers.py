@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,20 @@ def bare(*, spares: int = 1) -> WorkerSandbox:
 MAKERS: dict[str, Callable[..., WorkerSandbox]] = {"bare": bare, "bubblewrap": bubblewrap, "gvisor": gvisor}
 
 
-def skip_where_it_cannot_be(make: Callable[..., WorkerSandbox]) -> None:
-    """Skip a test of a wall that cannot be put up here."""
+@cache
+def absence(make: Callable[..., WorkerSandbox]) -> str:
+    """Return why a wall cannot be put up here; empty where it can: to try takes a second or two of gVisor."""
     try:
         with make(spares=0) as made:
             assert made.layers
     except SandboxUnavailable as why:
+        return str(why)
+    return ""
+
+
+def skip_where_it_cannot_be(make: Callable[..., WorkerSandbox]) -> None:
+    """Skip a test of a wall that cannot be put up here."""
+    if why := absence(make):
         pytest.skip(f"this wall cannot be put up here: {why}")
 
 
