@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import random
 import socket
 import sys
@@ -11,6 +12,13 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 _reserved: list[socket.socket] = []
+
+
+@atexit.register
+def _release() -> None:
+    """Close the reserved ports as the process ends: Python warns of each that is open then."""
+    for bound in _reserved:
+        bound.close()
 
 
 def free_port() -> int:
