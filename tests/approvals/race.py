@@ -23,7 +23,7 @@ _barrier: Barrier
 @contextmanager
 def two_processes_at_once() -> Generator[ProcessPoolExecutor]:
     """Run two processes for `raced`, which starts them on each grant at the same moment."""
-    context = multiprocessing.get_context("forkserver")
+    context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=context, initializer=_start, initargs=(context.Barrier(2),)) as pool:
         yield pool
 
