@@ -44,7 +44,7 @@ def pass_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | Non
         if call.plan.wants_ctx or call.run.wants_ctx:
             call.enter()
         if not read:
-            call.read(gates.read_host_arguments)
+            call.read_arguments(gates.read_host_arguments)
         if call.trace is not None or call.plan.may_quote_secrets:
             _note_arrival(call)
     except (InvalidArguments, SchemaError) as error:
@@ -105,7 +105,7 @@ def _read(call: LiveCall, gates: GateList, read: bool) -> Outcome | None:
     """Read the arguments of a call and emit its arrival; return the outcome where they do not fit."""
     try:
         if not read:
-            call.read(gates.read_host_arguments)
+            call.read_arguments(gates.read_host_arguments)
     except (InvalidArguments, SchemaError) as error:
         return _refuse_arguments(call, error)
     _note_arrival(call)
@@ -241,7 +241,7 @@ def require_fitting_edit(plan: CompiledTool, state: Any, run: Run, grant: calls.
     try:
         call = LiveCall(state, plan, run) if isinstance(state, ToolCall) else _load_call(plan, state, run)
         if isinstance(state, ToolCall):
-            call.read()
+            call.read_arguments()
     except (ApprovalError, CallStateError, InvalidArguments, SchemaError):
         return
     request = call.request

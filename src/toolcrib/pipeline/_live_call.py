@@ -258,7 +258,7 @@ class LiveCall:
 
     # --- its arguments
 
-    def read(self, gated: bool = True) -> None:
+    def read_arguments(self, gated: bool = True) -> None:
         """Read the arguments that were received.
 
         Args:
@@ -298,7 +298,7 @@ class LiveCall:
             self.ctx.approved = False
 
     def override(self, arguments: Mapping[str, Any]) -> None:
-        """Replace the arguments by an approver's, which no gate has seen; raises what `read` does."""
+        """Replace the arguments by an approver's, which no gate has seen; raises what `read_arguments` does."""
         self.args = self.args.overridden(arguments)
         self.received = ToolCall(self.received.name, dict(self.args.without_defaults), self.id, "model")
         self._forget_decisions()

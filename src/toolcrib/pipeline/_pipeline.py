@@ -209,7 +209,7 @@ class Pipeline(PipelineTools):
             return refused
         received = LiveCall(call, plan, run)
         try:
-            received.read()
+            received.read_arguments()
         except (InvalidArguments, SchemaError) as error:
             return invalid_arguments(plan.name, call.id, error)
         return received
