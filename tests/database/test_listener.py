@@ -131,3 +131,15 @@ async def test_it_is_relied_on_behind_a_pooler_that_passes_notifications_on(
 
     assert pooled.is_running
     assert pooled.hears == (mode == "session")
+
+
+async def test_it_leaves_no_connection_where_it_is_closed_while_it_connects(postgres: Postgres) -> None:
+    tables = PostgresTables(postgres.url("listener"))
+    listener = tables.listener("news")
+
+    listener.start()
+    listener.close()
+    tables.close()
+    await until(lambda: not listener.is_running)
+
+    assert "Connections in pool: 0" in listener._engine.pool.status()

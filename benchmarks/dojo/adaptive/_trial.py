@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisWarning
 
 from benchmarks.dojo._ways import WAYS, Person
 from benchmarks.dojo.adaptive._worlds import Call, World
@@ -203,7 +205,8 @@ def drawn(kind: Kind, count: int, number: int, part: Part) -> list[Attack]:
         if len(found) == count:
             raise _EnoughError  # Hypothesis stops drawing at an error, and at nothing else
 
-    with suppress(_EnoughError):
+    with suppress(_EnoughError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)  # the example at which it ends may be long
         collect()
     return list(found.values())
 

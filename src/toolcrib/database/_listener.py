@@ -95,6 +95,8 @@ class Listener:
             _log.debug("no notifications are heard now: %s", error_text(error))
         finally:
             self._hears = False
+            if self._is_closed:  # which it was perhaps while this connected: the pool may have opened another one since
+                self._engine.dispose()
             self._tell("")
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:

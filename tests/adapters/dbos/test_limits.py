@@ -119,4 +119,5 @@ async def test_failed_work_is_retried_with_its_key_once_that_is_free(database: s
         await asyncio.to_thread(engine.client.go, work.worker.queue)
         (found,) = await ended(engine, "done")
 
-    assert (again.key, again.state, found.id) == ("one", "waiting", work_id)
+    assert (again.key, found.id) == ("one", work_id)
+    assert again.state in ("waiting", "running")  # a look that had begun may take it before the worker stops

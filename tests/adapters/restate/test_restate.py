@@ -353,6 +353,7 @@ async def test_a_call_in_doubt_is_asked_about_once_no_attempt_before_can_begin_i
     assert begun == {"c1": {"begun": "1970-01-01T00:00:00+00:00 by the worker w1"}}
 
 
+@pytest.mark.parametrize("fault", ["output", "answered", "store"])
 async def test_a_turn_goes_on_though_a_look_for_its_answer_failed(
     server: RestateServer, tmp_path: Path, fault: str
 ) -> None:
