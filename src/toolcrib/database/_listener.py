@@ -95,16 +95,16 @@ class Listener:
             _log.debug("no notifications are heard now: %s", error_text(error))
         finally:
             self._hears = False
-            if self._is_closed:  # which it was perhaps while this connected: the pool may have opened another one since
-                self._engine.dispose()
             self._tell("")
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:
         probe = secrets.token_hex(8)
         connection.autocommit = True
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-        with self._engine.begin() as other:
+        with self._engine.connect() as other:
+            other.detach()  # the pool may have been closed meanwhile, and none is left in it
             other.execute(sa.select(sa.func.pg_notify(self._channel, probe)))
+            other.commit()
         until = self._clock.monotonic() + _IDLE_SECONDS
         while not self._is_closed and (self._receivers or self._clock.monotonic() < until):
             for notification in connection.notifies(timeout=_LOOK_SECONDS):
