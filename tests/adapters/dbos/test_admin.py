@@ -336,7 +336,8 @@ async def test_a_failed_turn_is_retried_and_asks_before_it_does_its_call_again(d
             await asyncio.to_thread(retry_work, engine.client, handle.id)
 
     assert isinstance(first, Failed)
-    assert (again.id, again.state, asked.request.in_doubt) == (handle.id, "waiting", True)
+    assert (again.id, asked.request.in_doubt) == (handle.id, True)
+    assert again.state in ("waiting", "running")  # the worker may have it by then
     assert asked.request.reason.startswith('this call was begun and failed: "the line is dead". It may have been done')
     assert list(asked.request.metadata) == ["begun", "failed with"]
     assert before == ["charge"]
