@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,16 @@ async def until(happened: Callable[[], bool]) -> None:
     """Return when something has happened in the listener's thread, or on the server."""
     while not happened():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def hearing(listener: Listener, postgres: Postgres) -> AsyncGenerator[tuple[list[str], Any]]:
+    """Have a listener hear for the body, which gets what it has heard, and another connection."""
+    heard: list[str] = []
+    with listener.receiving(heard.append), postgres.connect("listener") as other:
+        listener.start()
+        await until(lambda: listener.hears)
+        yield heard, other
 
 
 @pytest.fixture
@@ -49,13 +61,8 @@ def pooled(postgres: Postgres, mode: str) -> Iterator[Listener]:
 
 
 async def test_it_hears_what_is_notified_once_it_says_so(postgres: Postgres, listener: Listener) -> None:
-    heard: list[str] = []
-
-    with listener.receiving(heard.append):
-        listener.start()
-        await until(lambda: listener.hears)
-        with postgres.connect("listener") as other:
-            other.execute("NOTIFY news, 'late'")
+    async with hearing(listener, postgres) as (heard, other):
+        other.execute("NOTIFY news, 'late'")
         await until(lambda: "late" in heard)
 
     assert heard == ["", "late"]
@@ -64,11 +71,7 @@ async def test_it_hears_what_is_notified_once_it_says_so(postgres: Postgres, lis
 async def test_it_is_not_relied_on_any_more_when_its_connection_is_lost_and_connects_again(
     postgres: Postgres, listener: Listener, clock: FakeClock
 ) -> None:
-    heard: list[str] = []
-    with listener.receiving(heard.append), postgres.connect("listener") as other:
-        listener.start()
-        await until(lambda: listener.hears)
-
+    async with hearing(listener, postgres) as (heard, other):
         other.execute(f"SELECT pg_terminate_backend(pid) FROM ({LISTENERS}) AS found")
         await until(lambda: not listener.is_running)
         listener.start()
@@ -83,10 +86,7 @@ async def test_it_is_not_relied_on_any_more_when_its_connection_is_lost_and_conn
 async def test_it_ends_when_nothing_has_waited_for_a_while(
     postgres: Postgres, listener: Listener, clock: FakeClock
 ) -> None:
-    heard: list[str] = []
-    with listener.receiving(heard.append), postgres.connect("listener") as other:
-        listener.start()
-        await until(lambda: listener.hears)
+    async with hearing(listener, postgres) as (heard, other):
         clock.advance(60)
         other.execute("NOTIFY news, 'late'")
         await until(lambda: "late" in heard)
@@ -117,11 +117,7 @@ async def test_it_is_closed_with_its_connection_and_starts_again(postgres: Postg
 async def test_it_is_relied_on_behind_a_pooler_that_passes_notifications_on(
     postgres: Postgres, listener: Listener, pooled: Listener, mode: str
 ) -> None:
-    heard: list[str] = []
-    with listener.receiving(heard.append), postgres.connect("listener") as other:
-        listener.start()
-        await until(lambda: listener.hears)
-
+    async with hearing(listener, postgres) as (heard, other):
         pooled.start()
         await until(lambda: len(heard) == 2)  # what it notifies itself of
         other.execute("NOTIFY news, 'late'")
