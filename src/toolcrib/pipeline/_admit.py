@@ -1,31 +1,27 @@
-"""Steps 1 to 5 in order: the gates of a call that comes, and of one that comes back from a store or another process.
-
-A call that comes back is asked about availability, limits and approval again, and hooks are not. One that was begun and
-is not known to have ended is in doubt: it is executed again only when its tool is idempotent. A call that was executed
-comes back with its result.
-"""
+"""Admission of a call, steps 1 to 5: its arguments and gates in order, and what the answer of a person does to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from toolcrib import approvals, calls, record, tools
 from toolcrib import hooks as _hooks
-from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, ToolCall, lenient, revived
-from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError, exception_of
-from toolcrib.hooks import HookSet
-from toolcrib.pipeline._approve import Answer, answered, approve, began_by, override, reason_of_doubt, wrong_edit
-from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
-from toolcrib.pipeline._call import Approval, Call, History
-from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
-from toolcrib.pipeline._failures import failure, invalid_arguments, stored_error
-from toolcrib.pipeline._gates import ask_gates, decide, gates_of, reasons_for, run_steps
+from toolcrib.calls import Failed, Outcome, ToolCall, lenient, revived
+from toolcrib.errors import ApprovalError, InvalidArguments, SchemaError, exception_of
+from toolcrib.hooks import HookSet, Occasion
+from toolcrib.pipeline._approve import Answer, Begun, Question, equal_call, is_earlier, reason_of_doubt
+from toolcrib.pipeline._compiled_tool import GateList
+from toolcrib.pipeline._failures import failure, stored_error
+from toolcrib.pipeline._finish import close, set_result
+from toolcrib.pipeline._gates import ask_gates, decide, gates_of
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.toolsets import ToolEntry
+
+_EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 
 
 def pass_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | None:
@@ -43,17 +39,13 @@ def pass_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | Non
     try:
         if call.plan.wants_ctx or call.run.wants_ctx:
             call.enter()
-        if not read:
-            call.read_arguments(gates.read_host_arguments)
-        if call.trace is not None or call.plan.may_quote_secrets:
+        refused = None if read else _read(call, gates)
+        if refused is None and (call.trace is not None or call.plan.may_quote_secrets):
             _note_arrival(call)
-    except (InvalidArguments, SchemaError) as error:
-        return call.close(_refuse_arguments(call, error))
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
-    call.admit(gates.read_host_arguments)
-    return call
+    return close_or_admit(call, refused, gates)
 
 
 async def pass_gates(
@@ -74,8 +66,10 @@ async def pass_gates(
             refused = await ask_gates(call, gates.before)
             if refused is not None and call.trace is not None:
                 call.trace.received(_mismatch(call), describe_arrival(call))
+        if refused is None and not read:
+            refused = _read(call, gates)
         if refused is None:
-            refused = _read(call, gates, read)
+            _note_arrival(call)
         if refused is None and call.run.approvals is not None:
             refused = await _load_digest_key(call)
         if refused is None and gates.after:
@@ -87,7 +81,7 @@ async def pass_gates(
     except BaseException as error:  # as above
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- as above
-    return _admitted(call, refused)
+    return close_or_admit(call, refused, gates)
 
 
 async def _load_digest_key(call: LiveCall) -> Outcome | None:
@@ -95,63 +89,60 @@ async def _load_digest_key(call: LiveCall) -> Outcome | None:
     store = call.run.approvals
     try:
         if call.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
-            call.update_history(digest_key=await store.digest_key() or call.history.digest_key)
+            call.history = replace(call.history, digest_key=await store.digest_key() or call.history.digest_key)
     except BaseException as error:  # the store is the user's code; a gate that fails is shut
         return call.hook_failure("approval", store, error)
     return None
 
 
-def _read(call: LiveCall, gates: GateList, read: bool) -> Outcome | None:
-    """Read the arguments of a call and emit its arrival; return the outcome where they do not fit."""
+def _read(call: LiveCall, gates: GateList) -> Failed | None:
+    """Read the arguments of a call; return the outcome where they do not fit, and emit its arrival then."""
     try:
-        if not read:
-            call.read_arguments(gates.read_host_arguments)
+        call.read_arguments(gates.read_host_arguments)
     except (InvalidArguments, SchemaError) as error:
-        return _refuse_arguments(call, error)
-    _note_arrival(call)
+        refused = failure(call, error)
+        if call.trace is not None:
+            call.trace.received(_mismatch(call), describe_arrival(call))
+        return refused
     return None
-
-
-def _refuse_arguments(call: LiveCall, error: InvalidArguments | SchemaError) -> Failed:
-    """Return the outcome for arguments that do not fit, and emit the arrival of the call."""
-    refused = failure(call, error)
-    if call.trace is not None:
-        call.trace.received(_mismatch(call), describe_arrival(call))
-    return refused
 
 
 async def pass_edited(call: LiveCall) -> LiveCall | Outcome:
     """Pass an admitted call that the host edited through steps 3 to 5 again."""
+    gates = gates_of(call, "edited")
     with call:
         with call.activate():
-            refused = await ask_gates(call, gates_of(call, "edited").after)
+            refused = await ask_gates(call, gates.after)
         refused = await approve(call, None, occasion="edited") if refused is None else refused
-    return _admitted(call, refused)
+    return close_or_admit(call, refused, gates)
 
 
 async def pass_more(call: LiveCall, hooks: HookSet) -> LiveCall | Outcome:
     """Ask further decision hooks about an admitted call, and for approval where they change what it was given for."""
-    before, reasons = call.args, call.approval.reasons
+    before, reasons, gates = call.args, call.approval.reasons, gates_of(call, "edited")
     with call:
         with call.activate():
             decisions = hooks.decisions_for(call.name)
             refused = await decide(call, decisions, given=len(decisions))
             if refused is None and call.args is not before:
-                authorize = (step for step in gates_of(call, "edited").after if step.stage == "authorize")
-                refused = await ask_gates(call, authorize)
+                refused = await ask_gates(call, (step for step in gates.after if step.stage == "authorize"))
         if refused is None and (call.args is not before or call.approval.reasons != reasons):  # else it stays approved
-            call.update_approval(digest=None)
+            call.approval = replace(call.approval, digest=None)
             if call.ctx is not None:
                 call.ctx.approved = False
             refused = await approve(call, None, occasion="edited")
-    return _admitted(call, refused)
+    return close_or_admit(call, refused, gates)
 
 
-def _admitted(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
+def close_or_admit(call: LiveCall, refused: Outcome | None, gates: GateList) -> LiveCall | Outcome:
+    """Close a call that a gate refused; move any other to `admitted`: its arguments are final from here on."""
     if refused is not None:
-        return call.close(refused)
+        return close(call, refused)
     if call.state != "executed":  # as the run's store or an approver says
-        call.admit(gates_of(call).read_host_arguments)
+        call.state = "admitted"
+        is_seen = gates.read_host_arguments and (call.plan.has_wrappers or call.args.is_shared)
+        if is_seen or call.approval.digest is not None:
+            call.execution = replace(call.execution, seal=call.args.digest)
     return call
 
 
@@ -204,167 +195,6 @@ def describe_arrival(call: LiveCall) -> dict[str, Any]:
     return arrival | run.describe(call) if run.feature_parts else arrival
 
 
-# --- a call that comes back
-
-
-def ids_of(state: Any) -> tuple[str, str]:
-    """Return the names of the tool and of the call that a state is of."""
-    if isinstance(state, Suspended):
-        return state.tool, state.call_id
-    if isinstance(state, LiveCall):
-        return state.received.name, state.id
-    if isinstance(state, ToolCall):
-        return state.name, state.id
-    fields = StoredFields("Call", state)
-    if "state" not in fields:
-        raise ValueError(
-            "this dict is not the state of a call, as `call.to_dict()` returns it: its `state` is missing. A new call "
-            "is ToolCall(name, arguments)"
-        )
-    return fields["name"], fields["id"]
-
-
-def check_answer(plan: CompiledTool | None, name: str, answer: Any) -> None:
-    """Check an answer about a call of a tool of this name; raises what `Pipeline.check_answer` does."""
-    if answer is not None:
-        approvals.require_answer(f"the answer about `{name}`", answer)
-    if plan is not None and isinstance(answer, calls.Grant) and answer.done is not None:
-        tools.checked_output(plan.tool, plan.name, answer.done.value)
-
-
-def require_fitting_edit(plan: CompiledTool, state: Any, run: Run, grant: calls.Grant) -> None:
-    """Check the arguments that a grant gives for a call; raises what `Pipeline.check_answer` does.
-
-    Nothing is checked where the call cannot be loaded, as what loads it says why; of a question during a call, which
-    is about fields; or where the grant is for another call.
-    """
-    try:
-        call = LiveCall(state, plan, run) if isinstance(state, ToolCall) else _load_call(plan, state, run)
-        if isinstance(state, ToolCall):
-            call.read_arguments()
-    except (ApprovalError, CallStateError, InvalidArguments, SchemaError):
-        return
-    request = call.request
-    asked_as = call.id if request is None else request.call_id
-    is_other = grant.call_id not in (None, call.id, asked_as) or (request is not None and request.asked_by is not None)
-    if not is_other and (why := wrong_edit(call, grant)):
-        raise ApprovalError(plan.name, why)
-
-
-def _load_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
-    """Return the call to ask again: of a suspended call, of its JSON, or the one that was restored.
-
-    Else as `restored_call`.
-
-    Raises:
-        CallStateError: It has ended.
-    """
-    if not isinstance(state, Suspended):
-        call = state if isinstance(state, LiveCall) else restored_call(plan, state, run)
-    else:
-        call = restored_call(plan, state.call, run)
-    if call.state == "closed":
-        raise CallStateError(plan.name, call.id, call.state)
-    if isinstance(state, Suspended):
-        call.state = "suspended"
-        call.update_approval(request=state.request)
-    return call
-
-
-def restored_call(plan: CompiledTool, state: Any, run: Run) -> LiveCall:
-    """Return the call that a state describes: the call itself, or its JSON; no gate is asked.
-
-    Raises:
-        InvalidArguments: The tool no longer takes the arguments, or makes others of them than it did.
-        SchemaError: The tool has no schema any more.
-        ApprovalError: It does not take them any more, and a person was asked about them.
-        ValueError: It is not the state of a call: a field is missing.
-    """
-    if isinstance(state, LiveCall) and state.plan.entry.tool is plan.entry.tool:
-        return _copied(state, plan, run)
-    data = StoredFields("Call", state.to_dict() if isinstance(state, LiveCall) else state)
-    received = ToolCall(data["name"], data["arguments"], data["id"], data["origin"])
-    call = LiveCall(received, plan, run)
-    call.history = History.from_dict(data)
-    _read_stored(call, data)
-    call.enter(dict(data["metadata"]))
-    if call.ctx is not None:
-        call.ctx.idempotency_key = data.get("idempotency_key") or received.id
-    call.notes = tuple(calls.DecisionNote(**StoredFields(calls.DecisionNote, note)) for note in data["decisions"])
-    call.approval = Approval.from_dict(data)
-    call.state = data.get("state", "admitted")
-    if call.state in ("executed", "closed"):
-        call.begun, call.value = data.get("begun", True), revived(data.get("value"))
-        call.error = None if data.get("error") is None else stored_error(data["error"])
-        call.update_execution(delivered=data.get("delivered", False))
-    return call
-
-
-def _copied(call: LiveCall, plan: CompiledTool, run: Run) -> LiveCall:
-    """Return a copy of a call, which goes on in a run: one may be recovered twice, and one of the copies goes on."""
-    again = copy(call)
-    again.outcome = None
-    again.update_history(
-        original=call.history.original or call,
-        runs=call.runs,
-        revealed=call.was_revealed,
-        trace={} if call.trace is None else call.trace.carry(),
-    )
-    again.plan, again.run = plan, run
-    return again
-
-
-def _read_stored(call: LiveCall, data: Mapping[str, Any]) -> None:
-    """Read the arguments, which have to be those that were seen, unless the call was begun: then it is asked about.
-
-    Of a call that was executed nothing runs any more, and of one in doubt only what its approver says.
-    """
-    try:
-        is_seen = data["state"] not in ("executed", "closed") and not _asked_anew(call, data)
-        call.args = args = restored_arguments(call.plan, data, is_seen=is_seen)
-        if is_seen and args.digest != data["digest"]:
-            raise changed_since(call.plan, data["arguments"], args.canonical.values)
-    except (InvalidArguments, SchemaError) as error:
-        begun = data["state"] in ("executing", "executed", "closed") or data.get("doubts", 0) > 0
-        if begun and not call.tool.options.idempotent:
-            call.args = unread_arguments(call.plan, data)
-            call.update_history(mismatch=error)
-            return
-        if data["request"] is None or data.get("same_process"):
-            raise
-        changed = f"the tool or the arguments have changed since it was asked ({error})"
-        raise ApprovalError(call.name, changed) from error
-
-
-def _asked_anew(call: LiveCall, data: Mapping[str, Any]) -> bool:
-    """Return whether a person is asked about the arguments again: the tool has changed since they were asked."""
-    request: Mapping[str, Any] = data["request"] or {}
-    waits = data["state"] == "suspended" and data.get("doubts", 0) == 0 and not data.get("waits_for")
-    return waits and len(request) > 0 and request.get("definition") != call.plan.definition
-
-
-async def recover_call(
-    new: LiveCall, state: Any, grant: Answer | None, begun: int, used: calls.Grant | None
-) -> Call | Outcome:
-    """Return the outcome or the next step of a stored call: see `Pipeline.recover`.
-
-    Args:
-        new: A call of the same tool and id in the run that it goes on in, without arguments.
-    """
-    plan, run, trace = new.plan, new.run, new.trace
-    if isinstance(state, ToolCall):
-        return await _recover_in_doubt(LiveCall(state, plan, run, trace), grant, begun, used)
-    try:
-        call = _load_call(plan, state, run)
-    except (ApprovalError, InvalidArguments, SchemaError) as error:  # the tool has changed since
-        return refuse(run, new.received, trace, invalid_arguments(plan.name, new.id, error), plan.entry)
-    call.run, call.trace = run, trace
-    call.enter(dict(call.metadata))
-    with call:
-        refused = await _recheck(call, grant)
-    return _admitted(call, refused)
-
-
 def refuse(
     run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
 ) -> Failed:
@@ -375,90 +205,174 @@ def refuse(
     return outcome
 
 
-async def _recover_in_doubt(
-    call: LiveCall, attached: Answer | None, begun: int, used: calls.Grant | None
-) -> Call | Outcome:
-    """Ask all gates of a call that was begun up to `begun` times, by a grant if it needed one."""
-    admitted = await pass_gates(call, ask=False)
-    if admitted is not call:
-        return admitted
-    with call:
-        call.state = "executing"
-        if call.run.durability.fence is None:
-            call.update_history(doubts=0 if call.tool.options.idempotent else begun - 1)
-        elif not call.tool.options.idempotent:  # its request has the same id in each execution of the work
-            call.update_approval(request=began_by(call, used))
-        edited = None if used is None or call.tool.options.idempotent else used.override_args
-        refused = None if edited is None else await override(call, edited)  # it began with these
-        if refused is None:
-            refused = await _resolve_doubt(call, attached, used)
-    return _admitted(call, refused)
+# --- approval
 
 
-async def _recheck(call: LiveCall, attached: Answer | None) -> Outcome | None:
-    if call.state == "executed":
-        if call.trace is not None:
-            call.trace.received(call.shown_request(), None, call.history.trace, call.history.runs)
+async def approve(
+    call: LiveCall, attached: Answer | None, used: calls.Grant | None = None, *, occasion: Occasion = "new"
+) -> Outcome | None:
+    """Return the outcome of a call that a person must approve and has not; None when it may go on.
+
+    Args:
+        attached: The answer that came with the call.
+        used: The grant by which it was begun before, which serves it again as long as it fits.
+        occasion: Why the call passes its gates.
+    """
+    reasons = await reasons_for(call, occasion)
+    if not isinstance(reasons, list):
+        return reasons
+    if reasons:
+        return await settle(call, reasons, attached, used)
+    if not call.has_noted_effect:
         return None
-    refused = await _offered_again(call)
-    if refused is not None:
-        return refused
-    asked_as = call.id if call.request is None else call.request.call_id
-    if attached is not None and attached.call_id not in (None, call.id, asked_as):
-        error = ApprovalError(call.name, f"it answers the call {attached.call_id}, and this is {call.id}")
+    store = call.run.approvals
+    try:
+        equal = await equal_call(call)
+    except Exception as error:  # the store is the user's code; a gate that fails is shut
+        return call.hook_failure("approval", store, error)
+    if equal is None:
+        return None
+    return await settle(call, [], None, begun=Begun(equal) if equal.execution_state == "in doubt" else None)
+
+
+async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome:
+    """Return why approval is needed, empty when it is not; or the outcome, where a gate ends the call."""
+    reasons = list(call.approval.reasons)
+    with call.activate():
+        refused = await ask_gates(call, gates_of(call, occasion).approve, reasons)
+    return reasons if refused is None else refused
+
+
+async def settle(
+    call: LiveCall,
+    reasons: list[str],
+    attached: Answer | None,
+    used: calls.Grant | None = None,
+    *,
+    lapsed: bool = False,
+    begun: Begun | None = None,
+) -> Outcome | None:
+    """Find an answer for these reasons and apply it; None when the call may continue.
+
+    A call in doubt that was done, as the approver says, is `executed` then, with their result.
+
+    Args:
+        attached: The answer that came with the call.
+        used: The grant by which it was begun before.
+        lapsed: Whether these are reasons from before, and nothing asks about the call any more: then what they are
+            about may be settled by other means.
+        begun: The entry of the store by which the call, or an equal one, has begun.
+    """
+    with call.activate():
+        if begun is None:
+            answer = await _find_answer(call, reasons, attached, used, lapsed=lapsed)
+        else:
+            answer = await _begun_before(call, begun)
+        return await _apply(call, answer) if isinstance(answer, calls.Grant) else answer
+
+
+async def _find_answer(
+    call: LiveCall, reasons: list[str], attached: Answer | None, used: calls.Grant | None, *, lapsed: bool
+) -> Outcome | calls.Grant | None:
+    """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before."""
+    question = Question(call, attached, used, lapsed=lapsed)
+    try:
+        answer = await question.find_answer(reasons)
+        return await _begun_before(call, answer) if isinstance(answer, Begun) else answer
+    except InvalidArguments as error:
+        return failure(call, error)
+    except ApprovalError as error:
         return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-    if call.state == "suspended" and call.approval.waits_for:
-        refused = await _resume(call, attached)
+    except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
+        return call.hook_failure("approval", question.asked, error)
+
+
+async def _begun_before(call: LiveCall, begun: Begun) -> Outcome | calls.Grant | None:
+    """Continue a call that was started before, as the run's store knows: in another process, or earlier in this one.
+
+    Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
+    suspended. Else it is in doubt: it begins once more by the same grant if its tool is idempotent, and is asked about
+    if it is not, with the arguments that an approver gave for it.
+    """
+    entry, attached = begun
+    execution, request = entry.execution, entry.request
+    if execution is None or call.approval.waits_for:
+        raise ApprovalError(call.name, "the call went on by this request before, and may have been done")
+    state = execution.state
+    if state == "ended" and execution.result is not None:
+        grant = entry.answer if isinstance(entry.answer, calls.Grant) else None
+        _take_result(call, execution.result, grant)
+        return None
+    if state == "running":
+        since = execution.begun_at.isoformat(timespec="seconds")
+        request = replace(request, reason=_EXECUTED_NOW.format(since=since))
+        return replace(call.suspend(request), executed_since=execution.begun_at)
+    if call.tool.options.idempotent and isinstance(entry.answer, calls.Grant) and state == "in doubt":
+        return entry.answer
+    edited = entry.answer.override_args if isinstance(entry.answer, calls.Grant) else None
+    if edited is not None and (refused := await override(call, edited)) is not None:
+        return refused
+    if call.state != "executing":  # else this doubt is counted
+        call.history = replace(call.history, doubts=call.history.doubts + 1)
+    following = request.next_in_doubt(call.digest, call.run.principal, call.plan.definition)
+    call.approval = replace(call.approval, request=following)
+    call.state = "suspended"  # so that each process asks the same
+    if attached is not None and attached.request_id != following.id:
+        attached = None  # it let the call begin, and says nothing of the doubt
+    return await _find_answer(call, [reason_of_doubt(call, ended=state == "ended")], attached, None, lapsed=False)
+
+
+def _take_result(call: LiveCall, result: Mapping[str, Any], grant: calls.Grant | None) -> None:
+    """Move a call to `executed` with the result that the run's store has of it, and by the grant that it began by."""
+    error = result.get("error")
+    call.approval = replace(call.approval, grant=grant)
+    call.execution = replace(call.execution, noted="ended")
+    call.history = replace(call.history, trace=call.history.trace or {})
+    call.begun = True
+    failed = None if error is None else stored_error(error)
+    set_result(call, revived(result.get("value")), failed, delivered=call.plan.streaming)
+
+
+async def _apply(call: LiveCall, grant: calls.Grant) -> Outcome | None:
+    """Apply a grant to its call: the arguments or the result that it gives, and what its approver typed."""
+    if grant.override_args is not None:
+        refused = await override(call, grant.override_args)
         if refused is not None:
             return refused
-        call.update_approval(request=None, waits_for="")
-        call.state, attached = "received", None
-        return await (_resolve_doubt(call, None) if call.history.doubts else approve(call, None, occasion="recovered"))
-    if call.state == "executing" or (call.history.doubts and call.state == "suspended"):
-        return await _resolve_doubt(call, attached)
-    if call.state == "suspended":
-        reasons = await reasons_for(call, "recovered")
-        if not isinstance(reasons, list):
-            return reasons
-        reason = call.request.reason if call.request is not None else ""
-        return await answered(call, reasons or [reason], attached, lapsed=not reasons)
-    return await approve(call, attached, occasion="recovered")
+    if call.request is None or not is_earlier(grant, call.request):  # a standing grant may be taken back, or end
+        for name, origins in call.approval.origins.items():
+            if (state := call.run.feature(name)) is not None:
+                state.approve(call, origins)
+    call.approval = replace(call.approval, digest=call.digest, grant=grant)
+    if grant.done is not None:
+        call.begun = (call.history.original or call).begun = True
+        set_result(call, tools.checked_output(call.tool, call.name, grant.done.value))
+    return await _take_input(call, grant)
 
 
-async def _resume(call: LiveCall, attached: Answer | None) -> Outcome | None:
-    """Return the answer of the gate that suspended a call by a request of its own; None where the call may go on."""
-    name, steps = call.approval.waits_for, (*call.plan.steps, *run_steps(call.run))
-    resume = next((step.resume for step in steps if step.name == name and step.resume is not None), None)
-    if resume is None:
-        problem = f"the gate `{name}` that it waits for no longer exists; make the call again"
-        return failure(call, ApprovalError(call.name, problem))
-    return await resume(call, attached)
-
-
-async def _resolve_doubt(call: LiveCall, attached: Answer | None, used: calls.Grant | None = None) -> Outcome | None:
-    """Ask about a call that was begun and is not known to have ended; an idempotent tool needs its approval alone."""
-    if call.tool.options.idempotent:
-        return await approve(call, attached, used, occasion="recovered")
-    if call.state == "executing":
-        # so that the request is another than that of an earlier doubt about the same call
-        call.update_history(doubts=call.history.doubts + 1)
-    refused = await answered(call, [reason_of_doubt(call)], attached)
-    if call.history.mismatch is None:
-        return refused
-    edited = call.grant is not None and call.grant.override_args is not None
-    if refused is None and call.state != "executed" and not edited:
-        return failure(call, ApprovalError(call.name, str(call.history.mismatch)))
-    return refused
-
-
-async def _offered_again(call: LiveCall) -> Outcome | None:
+async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
+    """Pass the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
+    try:
+        call.override(arguments)
+    except (InvalidArguments, SchemaError) as error:
+        return failure(call, error)
     if call.trace is not None:
-        call.trace.received(call.shown_request(), None, call.history.trace, call.history.runs)
-    if call.history.revealed:
-        call.run.revealed[call.name] = None  # it was found in the run that asked, which this one goes on with
-    gates = gates_of(call, "recovered")
-    refused = await ask_gates(call, gates.before)
-    if refused is None and gates.after:
-        with call.activate():
-            refused = await ask_gates(call, gates.after)
-    return refused
+        call.trace.overridden(call.args.for_display)
+    gates = gates_of(call, "overridden")
+    return await ask_gates(call, (*gates.after, *gates.approve))
+
+
+async def _take_input(call: LiveCall, grant: calls.Grant) -> Outcome | None:
+    """Hand what the approver typed to the context, by the tool's own `process_user_input`."""
+    ctx, source = call.ctx, call.tool.source
+    if ctx is None:
+        return None
+    ctx.approved, ctx.approved_by, ctx.user_input = True, grant.by, grant.user_input
+    if source is None or grant.user_input is None:
+        return None
+    try:
+        processed = source.process_user_input(ctx, grant.user_input)
+        ctx.user_input = await processed if isinstance(processed, Awaitable) else processed
+    except BaseException as error:  # the tool's own code, before it runs: the call fails and nothing was done
+        return call.hook_failure("method", "process_user_input", error)
+    return None

@@ -1,105 +1,36 @@
-"""Step 5: whether a person has to approve the call, and what their answer does to it."""
+"""Questions to a person about a call, and the search for their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from toolcrib import approvals, calls, tools
 from toolcrib._processes import is_running
-from toolcrib.calls import Failed, Outcome, Rejected, Suspended, revived
+from toolcrib.calls import Outcome, Rejected, Suspended
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
-from toolcrib.hooks import Occasion
-from toolcrib.pipeline._failures import failure, stored_error
-from toolcrib.pipeline._gates import ask_gates, gates_of, reasons_for
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.tools import stopped_clocks
 
-_EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 Answer: TypeAlias = "calls.Grant | calls.Denial"
 """The answer of a person to a request."""
 
 
-async def approve(
-    call: LiveCall, attached: Answer | None, used: calls.Grant | None = None, *, occasion: Occasion = "new"
-) -> Outcome | None:
-    """Return the outcome of a call that a person must approve and has not; None when it may go on.
+class Begun(NamedTuple):
+    """How a call has begun, as the run's store knows: in another process, or earlier in this one.
 
-    Args:
-        used: The grant by which it was begun before, which serves it again as long as it fits.
-        occasion: Why the call passes its gates.
+    Attributes:
+        entry: The entry of the store, of the call or of an equal one.
+        attached: The answer that came with the call.
     """
-    reasons = await reasons_for(call, occasion)
-    if not isinstance(reasons, list):
-        return reasons
-    if reasons:
-        return await answered(call, reasons, attached, used)
-    return await _equal_call(call) if call.has_noted_effect else None
 
-
-async def _equal_call(call: LiveCall) -> Outcome | None:
-    """Return the outcome of a call that needs no approval, where an equal one may have been executed.
-
-    That is one in doubt, or the last one where its process is gone: who made it may not have had its result.
-    """
-    store = call.run.approvals
-    try:
-        entries = () if store is None else await store.like(request_for(call, []))
-    except Exception as error:  # the store is the user's code; a gate that fails is shut
-        return call.hook_failure("approval", store, error)
-    entry = next((known for known in entries if known.execution_state == "in doubt"), None)
-    if entry is not None:
-        return await begun_before(call, entry)
-    last = entries[-1].execution if entries else None
-    lost = last is not None and last.state == "ended" and is_running(last.process) is False
-    return await answered(call, [], None) if lost else None
-
-
-async def answered(
-    call: LiveCall,
-    reasons: list[str],
-    attached: Answer | None,
-    used: calls.Grant | None = None,
-    *,
-    lapsed: bool = False,
-    begun: approvals.ApprovalEntry | None = None,
-) -> Outcome | None:
-    """Ask for an answer for these reasons and apply it; None when the call may continue.
-
-    Args:
-        begun: The entry of the store by which the call, or an equal one, has begun.
-        lapsed: Whether these are reasons from before, and nothing asks about the call any more: then what they are
-            about may be settled by other means.
-
-    A call in doubt that was done, as the approver says, is `executed` then, with their result.
-    """
-    with call.activate():
-        if begun is None:
-            answer = await _ask(call, reasons, attached, used, lapsed=lapsed)
-        else:
-            answer = await _begun_before(call, begun, attached)
-        if not isinstance(answer, calls.Grant):
-            return answer
-        if answer.override_args is not None:
-            refused = await override(call, answer.override_args)
-            if refused is not None:
-                return refused
-        is_older = call.request is not None and is_earlier(answer, call.request)
-        for name, origins in (
-            () if is_older else call.approval.origins.items()
-        ):  # a standing grant may be taken back, or end
-            if (state := call.run.feature(name)) is not None:
-                state.approve(call, origins)
-        call.update_approval(digest=call.digest, grant=answer)
-        if answer.done is not None:
-            call.begun = (call.history.original or call).begun = True
-            call.set_result(tools.checked_output(call.tool, call.name, answer.done.value))
-        return await _take_input(call, answer)
+    entry: approvals.ApprovalEntry
+    attached: Answer | None = None
 
 
 def is_earlier(grant: calls.Grant, request: calls.ApprovalRequest) -> bool:
@@ -107,53 +38,7 @@ def is_earlier(grant: calls.Grant, request: calls.ApprovalRequest) -> bool:
     return grant.standing and grant.request_id != request.id
 
 
-async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
-    """Pass the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
-    try:
-        call.override(arguments)
-    except (InvalidArguments, SchemaError) as error:
-        return failure(call, error)
-    if call.trace is not None:
-        call.trace.overridden(call.args.for_display)
-    gates = gates_of(call, "overridden")
-    return await ask_gates(call, (*gates.after, *gates.approve))
-
-
-async def _take_input(call: LiveCall, grant: calls.Grant) -> Outcome | None:
-    """Hand what the approver typed to the context, by the tool's own `process_user_input`."""
-    ctx, source = call.ctx, call.tool.source
-    if ctx is None:
-        return None
-    ctx.approved, ctx.approved_by, ctx.user_input = True, grant.by, grant.user_input
-    if source is None or grant.user_input is None:
-        return None
-    try:
-        processed = source.process_user_input(ctx, grant.user_input)
-        ctx.user_input = await processed if isinstance(processed, Awaitable) else processed
-    except BaseException as error:  # the tool's own code, before it runs: the call fails and nothing was done
-        return call.hook_failure("method", "process_user_input", error)
-    return None
-
-
-# --- asking
-
-
-async def _ask(
-    call: LiveCall, reasons: list[str], attached: Answer | None, used: calls.Grant | None, *, lapsed: bool
-) -> Outcome | calls.Grant | None:
-    """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before."""
-    question = _Question(call, attached, used, lapsed=lapsed)
-    try:
-        return await question.settle(reasons)
-    except InvalidArguments as error:
-        return failure(call, error)
-    except ApprovalError as error:
-        return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
-    except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
-        return call.hook_failure("approval", question.asked, error)
-
-
-class _Question:
+class Question:
     """A question about a call, and the search for its answer.
 
     The answer is looked for in this order: what the run's store knows of an execution, the answer attached to the call,
@@ -175,13 +60,13 @@ class _Question:
         self._is_stored = False  # whether the answer is the store's
         self.asked: object = "get_call_metadata"
 
-    async def settle(self, reasons: list[str]) -> Outcome | calls.Grant | None:
-        """Ask for these reasons, find an answer and use it up."""
+    async def find_answer(self, reasons: list[str]) -> Outcome | calls.Grant | Begun:
+        """Ask for these reasons, find an answer and use it up: the grant, the outcome, or how the call has begun."""
         call, store = self._call, self._call.run.approvals
         call.validate()
         known = None if store is None else await _stored_execution(call, store)
         if isinstance(known, approvals.ApprovalEntry):
-            return await _begun_before(call, known, self._attached)
+            return Begun(known, self._attached)
         if known is not None and self._before is not None:
             self.request, self._is_stored = self._before, True
             return await self._use(known)
@@ -191,11 +76,11 @@ class _Question:
         if store is not None:
             answer = await self._stored_answer(store, answer)
         if isinstance(answer, approvals.ApprovalEntry):
-            return await _begun_before(call, answer, self._attached)
+            return Begun(answer, self._attached)
         if answer is None:
             answer = call.run.standing_grant(self.request)
         if (doubt := await self._doubt_about_equal(answer)) is not None:
-            return await _begun_before(call, doubt, None)
+            return Begun(doubt)
         if answer is None and self._used is not None and not approvals.misfit(self._used, self.request):
             _note(call, self.request, self._used)
             return self._used
@@ -213,7 +98,7 @@ class _Question:
                 return stored
             # under the id of an equal one, which is pending since a process that died asked it
             self.request = replace(self.request, id=stored.request.id, created_at=stored.request.created_at)
-            self._call.update_approval(request=self.request)
+            self._call.approval = replace(self._call.approval, request=self.request)
         elif answer is None or (stored is not None and approvals.counts_before(stored, answer)):
             self._is_stored = stored is not None
             return stored
@@ -248,14 +133,14 @@ class _Question:
             lines = [entry.equal_call_text() for entry in equal[-_MOST_NAMED:]]
             reason = "; ".join([*lines, *filter(None, [self.request.reason])])
             self.request = replace(self.request, reason=reason)
-        self._call.update_approval(request=self.request)
+        self._call.approval = replace(self._call.approval, request=self.request)
         if run.approver is None or self.request.in_doubt:
             return None
         self.asked = run.approver
         with stopped_clocks():
             return await approvals.answer_of(run.approver, self.request)
 
-    async def _use(self, answer: Answer) -> Outcome | calls.Grant | None:
+    async def _use(self, answer: Answer) -> Outcome | calls.Grant | Begun:
         """Record an answer and use it up: it lets one call go on, or ends it."""
         call, request = self._call, self.request
         if isinstance(answer, calls.Grant) and (why := wrong_edit(call, answer)):
@@ -270,7 +155,7 @@ class _Question:
             store = self.asked = call.run.approvals
             if store is not None:
                 if (begun := await store.use(request, answer)) is not None:
-                    return await _begun_before(call, begun, self._attached)
+                    return Begun(begun, self._attached)
             elif isinstance(answer, calls.Grant) and answer.standing:
                 call.run.add_standing_grant(answer)
         elif isinstance(answer, calls.Grant) and (why := _wrong_result(call, answer)):
@@ -299,54 +184,6 @@ async def _stored_execution(
     return found if isinstance(found, calls.Denial) else None
 
 
-async def begun_before(call: LiveCall, entry: approvals.ApprovalEntry) -> Outcome | None:
-    """Return the outcome of a call that began by an entry of the store; None when it may go on, or was executed."""
-    return await answered(call, [], None, begun=entry)
-
-
-async def _begun_before(
-    call: LiveCall, entry: approvals.ApprovalEntry, attached: Answer | None
-) -> Outcome | calls.Grant | None:
-    """Continue a call that was started before, as the run's store knows: in another process, or earlier in this one.
-
-    Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
-    suspended. Else it is in doubt: it begins once more by the same grant if its tool is idempotent, and is asked about
-    if it is not, with the arguments that an approver gave for it.
-    """
-    execution, request = entry.execution, entry.request
-    if execution is None or call.approval.waits_for:
-        raise ApprovalError(call.name, "the call went on by this request before, and may have been done")
-    state = execution.state
-    if state == "ended" and execution.result is not None:
-        error = execution.result.get("error")
-        call.update_approval(grant=entry.answer if isinstance(entry.answer, calls.Grant) else None)
-        call.update_execution(noted="ended")
-        call.update_history(trace=call.history.trace or {})
-        call.begun = True
-        value = revived(execution.result.get("value"))
-        failed = None if error is None else stored_error(error)
-        call.set_result(value, failed, delivered=call.plan.streaming)
-        return None
-    if state == "running":
-        since = execution.begun_at.isoformat(timespec="seconds")
-        request = replace(request, reason=_EXECUTED_NOW.format(since=since))
-        call.update_approval(request=request)
-        return replace(call.suspend(request), executed_since=execution.begun_at)
-    if call.tool.options.idempotent and isinstance(entry.answer, calls.Grant) and state == "in doubt":
-        return entry.answer
-    edited = entry.answer.override_args if isinstance(entry.answer, calls.Grant) else None
-    if edited is not None and (refused := await override(call, edited)) is not None:
-        return refused
-    if call.state != "executing":  # else this doubt is counted
-        call.update_history(doubts=call.history.doubts + 1)
-    following = request.next_in_doubt(call.digest, call.run.principal, call.plan.definition)
-    call.update_approval(request=following)
-    call.state = "suspended"  # so that each process asks the same
-    if attached is not None and attached.request_id != following.id:
-        attached = None  # it let the call begin, and says nothing of the doubt
-    return await _ask(call, [reason_of_doubt(call, ended=state == "ended")], attached, None, lapsed=False)
-
-
 def wrong_edit(call: LiveCall, answer: calls.Grant) -> str:
     """Return why the tool does not take the arguments of an answer; empty when it does, or when there are none."""
     try:
@@ -372,11 +209,8 @@ async def _ask_again(call: LiveCall, request: calls.ApprovalRequest, answer: cal
     if call.run.approvals is not None:
         await call.run.approvals.begin(request, answer)
         await call.run.approvals.end(request, answer)
-    reason = "; ".join([request.reason, why])
-    request = request.next_in_doubt(call.digest, call.run.principal, call.plan.definition)
-    request = replace(request, reason=reason)
-    call.update_approval(request=request)
-    return await _suspend(call, request)
+    following = request.next_in_doubt(call.digest, call.run.principal, call.plan.definition)
+    return await _suspend(call, replace(following, reason="; ".join([request.reason, why])))
 
 
 async def _suspend(call: LiveCall, request: calls.ApprovalRequest) -> Suspended:
@@ -425,7 +259,7 @@ def _recorded(answer: Answer) -> dict[str, Any]:
 def ask_about(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
     """Return the request that asks a person about a call, or names it to a store, and keep it in the call."""
     request = request_for(call, reasons)
-    call.update_approval(request=request)
+    call.approval = replace(call.approval, request=request)
     return request
 
 
@@ -480,6 +314,21 @@ def began_by(call: LiveCall, used: calls.Grant | None) -> calls.ApprovalRequest:
 
 
 # --- a call in doubt
+
+
+async def equal_call(call: LiveCall) -> approvals.ApprovalEntry | None:
+    """Return the store's entry of an equal call, where that may have been executed for who makes this one.
+
+    That is one in doubt, or the last one where its process is gone: who made it may not have had its result.
+    """
+    store = call.run.approvals
+    entries = () if store is None else await store.like(request_for(call, []))
+    entry = next((known for known in entries if known.execution_state == "in doubt"), None)
+    if entry is not None or not entries:
+        return entry
+    last = entries[-1].execution
+    is_lost = last is not None and last.state == "ended" and is_running(last.process) is False
+    return entries[-1] if is_lost else None
 
 
 def reason_of_doubt(call: LiveCall, *, ended: bool = False) -> str:

@@ -26,9 +26,11 @@ from toolcrib.errors import (
     exception_of,
 )
 from toolcrib.hooks import GateStep, HookRaised
-from toolcrib.pipeline._approve import answered, ask_about, begun_before, is_earlier
+from toolcrib.pipeline._admit import settle
+from toolcrib.pipeline._approve import Begun, ask_about, is_earlier
+from toolcrib.pipeline._call import NO_HISTORY
 from toolcrib.pipeline._failures import error_shapes, failure
-from toolcrib.pipeline._finish import apply_post_value, deliver, deliver_reports
+from toolcrib.pipeline._finish import apply_post_value, close, deliver, deliver_reports, set_result
 from toolcrib.pipeline._gates import ask_gates, run_steps
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import BeginStep, Run
@@ -38,6 +40,55 @@ _END: Any = object()
 _INSIDE = "it needs approval, and what runs inside another tool cannot wait for it; an approver of the run could answer"
 
 
+def begin(call: LiveCall) -> None:
+    """Move a call from `admitted` to `executing`: once, of all copies of a call, and once in a run of JSON.
+
+    Raises:
+        CallStateError: It was executed before, or did not pass its gates.
+    """
+    if call.state != "admitted" or call.history is not NO_HISTORY:
+        _claim_execution(call)
+    call.state, call.begun = "executing", True
+    if call.plan.may_quote_secrets:
+        call.hide_secrets()
+    if call.trace is not None:
+        call.trace.started(call.args.for_record)
+
+
+def _claim_execution(call: LiveCall) -> None:
+    """Claim the one execution of a call that has copies, or was written; raises what `begin` does."""
+    first: LiveCall | None = call.history.original
+    by_store = call.run.approvals is not None and call.is_noted
+    if call.state != "admitted" or (first is not None and first.begun and not by_store):
+        begun = call.begun or (first is not None and first.begun)
+        raise CallStateError(call.plan.name, call.received.id, "executed" if begun else call.state)
+    if not by_store and (call.history.key or first is not None):
+        key = _execution_key(call)
+        if key and not call.run.claim(key):
+            raise CallStateError(call.plan.name, call.received.id, "executed")
+    if first is not None:
+        first.begun = True
+
+
+def undo_begin(call: LiveCall) -> None:
+    """Move a call from `executing` to `admitted`: the tool asked for approval before it did anything."""
+    first: LiveCall = call.history.original or call
+    call.state, call.error = "admitted", None
+    call.begun = first.begun = False
+    call.execution = replace(call.execution, entered=False)
+    call.run.release(_execution_key(call))
+
+
+def _execution_key(call: LiveCall) -> str:
+    """Return the run's key of the execution of a written call; each time it is in doubt is another.
+
+    It is empty for a call that was never written, and of an idempotent tool, which may be executed again.
+    """
+    first: LiveCall = call.history.original or call
+    key = first.history.key
+    return f"call:{key}:{call.history.doubts}" if key and not call.plan.tool.options.idempotent else ""
+
+
 async def execute(call: LiveCall) -> Outcome | None:
     """Run the tool of an admitted call, and keep in the call what it came to.
 
@@ -45,7 +96,7 @@ async def execute(call: LiveCall) -> Outcome | None:
         None; or the outcome, where the execution ends the call: see `execution_outcome`.
     """
     run, plan = call.run, call.plan
-    call.begin()
+    begin(call)
     if call.ctx is not None and (plan.deliveries or run.delivery_steps or run.feature_parts):
         deliver_reports(call)
     try:
@@ -67,7 +118,7 @@ async def execute(call: LiveCall) -> Outcome | None:
             outcome = await execution_outcome(call)
             if outcome is not None or call.state == "executed":
                 return outcome
-            call.begin()  # it asked for approval before it did anything, and has it
+            begin(call)  # it asked for approval before it did anything, and has it
     except BaseException as error:
         call.close_cancelled()
         if isinstance(error, Exception):  # the signal of an engine that makes the call anew when it goes on
@@ -86,7 +137,7 @@ async def values_of(call: LiveCall, results: list[Any]) -> AsyncGenerator[AsyncI
     Args:
         results: The body adds each value before a consumer has it, and notes with which error the consumer leaves.
     """
-    call.begin()
+    begin(call)
     if call.has_deliveries or call.run.feature_parts:
         deliver_reports(call)
     entered = False
@@ -94,20 +145,20 @@ async def values_of(call: LiveCall, results: list[Any]) -> AsyncGenerator[AsyncI
         async with _entered(call) as values:
             entered = True
             yield values
-        call.set_result(results, delivered=True)
+        set_result(call, results, delivered=True)
     except BaseException as error:
         if call.execution.consumer_error is not None and not isinstance(error, KeyboardInterrupt):
             if isinstance(error, HookRaised):  # nothing follows that could say it
                 _observer_failed(call, error)
             raise call.execution.consumer_error  # noqa: B904 -- it goes on as it was, and what failed on the way out is no reason for it
-        call.update_execution(gave_value=bool(results))
+        call.execution = replace(call.execution, gave_value=bool(results))
         if isinstance(error, asyncio.CancelledError) and not _is_the_tools_own():
             await note_interruption(call)
         _fail(call, error)
     finally:
         if call.execution.consumer_error is not None:
             await note_interruption(call)
-            call.update_execution(consumer_error=None)  # its traceback leads back to the call
+            call.execution = replace(call.execution, consumer_error=None)  # its traceback leads back to the call
     if not entered:
         yield _no_values()
 
@@ -120,9 +171,9 @@ async def _no_values() -> AsyncGenerator[Any, None]:
 def _fail(call: LiveCall, error: BaseException) -> None:
     """Convert what the tool's own code raised to the outcome; what is to end more than the call goes on."""
     if isinstance(error, asyncio.CancelledError) and _is_the_tools_own():
-        call.set_result(error=_cancelled(call, error))
+        set_result(call, error=_cancelled(call, error))
     else:
-        call.set_result(error=exception_of(error))
+        set_result(call, error=exception_of(error))
 
 
 @asynccontextmanager
@@ -206,7 +257,7 @@ async def _run_to_end(call: LiveCall, arguments: dict[str, Any], ctx: RunContext
         async with returned as values:
             async for value in values:
                 if not call.execution.gave_value:
-                    call.update_execution(gave_value=True)
+                    call.execution = replace(call.execution, gave_value=True)
                 yielded.append(await process_value(call, value, live=False) if call.watched else value)
         return yielded
     except BaseException as error:  # of a task that an executor makes, it would end the event loop
@@ -230,7 +281,7 @@ def _enter_body(call: LiveCall, arguments: dict[str, Any]) -> dict[str, Any]:
         if call.trace is not None:
             call.trace.arguments = call.args.for_record
     if not execution.entered:
-        call.update_execution(entered=True)
+        call.execution = replace(call.execution, entered=True)
     return arguments
 
 
@@ -246,7 +297,10 @@ async def execution_outcome(call: LiveCall) -> Outcome | None:
         Exception: The exception of an observer, where the run says so.
     """
     try:
-        return await _ended_here(call)
+        if isinstance(call.error, HookRaised):
+            return _observer_failed(call, call.error)
+        outcome = await _ended_here(call)
+        return None if outcome is None else close(call, outcome)
     finally:
         if call.execution.noted == "begun":
             await note_end(call)
@@ -254,17 +308,14 @@ async def execution_outcome(call: LiveCall) -> Outcome | None:
 
 async def _ended_here(call: LiveCall) -> Outcome | None:
     error = call.error
-    if isinstance(error, HookRaised):
-        return _observer_failed(call, error)
     if isinstance(error, BegunBefore):
-        call.undo_begin()
-        refused = await begun_before(call, error.entry)
-        return None if refused is None else call.close(refused)
+        undo_begin(call)
+        return await settle(call, [], None, begun=Begun(error.entry))
     if not isinstance(error, ApprovalRequired):
         return None
     is_asked = isinstance(error, StoppedAtBegin)
     if is_asked and error.outcome is not None:
-        return call.close(error.outcome)
+        return error.outcome
     if error.tool:  # of a turn that it ran: suspended, too, it would do again what it did before that turn
         call.error = ApprovalDenied(error.tool, _INSIDE)
         call.error.__cause__ = error
@@ -273,19 +324,16 @@ async def _ended_here(call: LiveCall) -> Outcome | None:
     if call.execution.gave_value:  # begun anew, it would do again what it did before that value
         late = "after it gave a value; raise ApprovalRequired before the first `yield`"
     if late:
-        misused = ApprovalError(call.name, f"it asked for approval {late}")
-        return call.close(failure(call, misused))
+        return failure(call, ApprovalError(call.name, f"it asked for approval {late}"))
     await forget_begin(call)
     if not is_asked:
         call.add_reason("the tool asks for it", error.metadata)
-    call.undo_begin()
-    refused = await answered(call, list(call.approval.reasons), None)
-    return None if refused is None else call.close(refused)
+    undo_begin(call)
+    return await settle(call, list(call.approval.reasons), None)
 
 
 def _observer_failed(call: LiveCall, raised: HookRaised) -> Outcome:
-    outcome = call.hook_failure("observer", raised.hook, raised.error)
-    outcome = call.close(outcome)
+    outcome = close(call, call.hook_failure("observer", raised.hook, raised.error))
     if call.run.channel.hook_errors == "raise":
         error = call.hiding.hide_error(raised.error)
         raise error from error.__cause__
@@ -394,15 +442,15 @@ async def note_begin(call: LiveCall) -> None:
         begun = await store.begin(request, grant, again=call.plan.tool.options.idempotent)
     except BaseException as error:
         if isinstance(error, ApprovalError) and grant is not None and is_earlier(grant, request):
-            call.update_approval(grant=None, digest=None)
+            call.approval = replace(call.approval, grant=None, digest=None)
             raise StoppedAtBegin(None) from error
-        call.update_execution(noted="ended")  # it has not begun, and the error is not its result
+        call.execution = replace(call.execution, noted="ended")  # it has not begun, and the error is not its result
         if isinstance(error, ApprovalError):
             raise
         raise HookError.of(call.name, "approval", store, error)  # noqa: B904 -- it has it as its cause
     if begun is not None:
         raise BegunBefore(begun)
-    call.update_execution(noted="begun")
+    call.execution = replace(call.execution, noted="begun")
 
 
 async def note_end(call: LiveCall) -> None:
@@ -412,7 +460,7 @@ async def note_end(call: LiveCall) -> None:
         return
     if call.execution.noted is None and (call.error is not None or await store.begin(request, call.grant) is not None):
         return  # it failed before its tool began, or began elsewhere
-    call.update_execution(noted="ended")
+    call.execution = replace(call.execution, noted="ended")
     try:
         await store.end(request, call.grant, _result_of(call))
     except BaseException as error:  # the store is the user's code; the call was executed, and stays in doubt there
@@ -424,7 +472,7 @@ async def note_interruption(call: LiveCall) -> None:
     """Record that a call which was begun was broken off, also where its task is cancelled meanwhile."""
     store, request = call.run.approvals, call.request
     if store is not None and request is not None and call.execution.noted == "begun":
-        call.update_execution(noted="ended")
+        call.execution = replace(call.execution, noted="ended")
         await asyncio.shield(asyncio.ensure_future(store.break_off(request, call.grant)))
 
 
@@ -432,7 +480,7 @@ async def forget_begin(call: LiveCall) -> None:
     """Forget that a call without approval has begun: its tool asked for approval before it did anything."""
     store, request = call.run.approvals, call.request
     if store is not None and request is not None and call.execution.noted == "begun" and call.grant is None:
-        call.update_execution(noted=None)
+        call.execution = replace(call.execution, noted=None)
         await store.undo(request)
 
 

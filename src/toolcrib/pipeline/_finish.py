@@ -1,16 +1,18 @@
-"""Step 7: the result of a call on its way out, through post hooks and deliveries, and shortened."""
+"""Steps 7 and 8: the result of a call on its way out, through post hooks and deliveries, and the end of its record."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
 
+from toolcrib import calls
 from toolcrib import hooks as _hooks
-from toolcrib.calls import Completed, Failed, KeptResult, Outcome
+from toolcrib.calls import Completed, Failed, KeptResult, Outcome, Suspended
 from toolcrib.errors import HookError
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
@@ -24,6 +26,19 @@ def context_of(call: LiveCall) -> RunContext[Any]:
     if call.ctx is None:
         raise RuntimeError("a plan with hooks always has a context")
     return call.ctx
+
+
+def set_result(call: LiveCall, value: Any = None, error: Exception | None = None, *, delivered: bool = False) -> None:
+    """Move a call to `executed`, with what the tool came to.
+
+    Args:
+        value: The tool's result.
+        error: The tool's exception.
+        delivered: Whether the value passed the deliveries.
+    """
+    call.state, call.value, call.error = "executed", value, error
+    if call.execution.delivered is not delivered:
+        call.execution = replace(call.execution, delivered=delivered)
 
 
 async def _apply_post(call: LiveCall) -> Failed | None:
@@ -40,9 +55,9 @@ async def _apply_post(call: LiveCall) -> Failed | None:
                 continue
             return call.hook_failure("post hook", step.name, error)
     if isinstance(result, Exception) and result is not returned:  # a tool may return an exception without raising it
-        call.set_result(error=result)
+        set_result(call, error=result)
     else:
-        call.set_result(result)
+        set_result(call, result)
     return None
 
 
@@ -63,7 +78,7 @@ async def _deliver_result(call: LiveCall) -> Failed | None:
         if call.execution.reports is not None:
             await call.execution.reports
         if call.error is None and not call.execution.delivered:
-            call.set_result(await _delivered_value(call), delivered=True)
+            set_result(call, await _delivered_value(call), delivered=True)
     except HookError as error:
         if call.error is None:
             return call.hook_failure("delivery", error.hook, error)
@@ -94,7 +109,9 @@ def deliver_reports(call: LiveCall) -> None:
 
     def start(value: Any) -> None:
         before = call.execution.reports
-        call.update_execution(reports=loop.create_task(_deliver_report(call, value, pass_on, before)))
+        call.execution = replace(
+            call.execution, reports=loop.create_task(_deliver_report(call, value, pass_on, before))
+        )
 
     def report(value: Any) -> None:
         if threading.get_ident() == thread:
@@ -156,10 +173,10 @@ async def finish(call: LiveCall) -> Outcome:
         with call, call.activate():
             failed = await _deliver_result(call)
     if failed is not None:
-        return call.close(failed)
+        return close(call, failed)
     if call.plan.shortener is not None and call.state == "executed" and call.error is None:
         with call:
-            call.update_execution(kept_result=await _shorten(call))
+            call.execution = replace(call.execution, kept_result=await _shorten(call))
     return conclude(call)
 
 
@@ -175,12 +192,41 @@ def conclude(call: LiveCall) -> Outcome:
             run.completed.add(plan.name)
     else:
         outcome = tool_failure(call, call.error)
-    return call.close(outcome)
+    return close(call, outcome)
+
+
+def close(call: LiveCall, outcome: Outcome) -> Outcome:
+    """Move a call to `closed` with the outcome, and make the record."""
+    if call.state != "suspended":
+        call.state = "closed"
+    if type(outcome) is not Completed:
+        outcome = calls.hidden_outcome(outcome, call.hiding)
+    call.outcome = outcome
+    if call.plan.may_quote_secrets:
+        call.hide_secrets(call.hiding.hide_in)  # which does not lead back to the call
+    if call.run.feature_parts:
+        _give_to_features(call, outcome)
+    if call.trace is not None:
+        call.trace.ended(outcome)
+    return outcome
+
+
+def _give_to_features(call: LiveCall, outcome: Outcome) -> None:
+    """Pass the value that a model or a program is about to get to the features of the run."""
+    match outcome:
+        case Completed():
+            origin, value = ("result" if outcome.source == "tool" else "hook"), outcome.value
+        case Suspended():
+            return  # the sentence of this package
+        case _:
+            origin, value = ("refusal" if call.error is None else "error"), outcome.text()
+    call.run.read(_hooks.ModelInput(origin, value, call, call.received, call.plan.entry))
 
 
 async def completed_outcome(call: LiveCall, value: Any) -> Completed | Failed:
     """Return the outcome of a call whose result a hook, a gate or the host gives; Failed where a delivery fails."""
-    failed = await _deliver_result(call.set_result(value))
+    set_result(call, value)
+    failed = await _deliver_result(call)
     if failed is not None:
         return failed
     plan, run = call.plan, call.run

@@ -276,20 +276,12 @@ async def ask_gates(call: LiveCall, steps: Iterable[GateStep], reasons: list[str
             return await completed_outcome(call, answer.output)
         elif isinstance(answer, Completed | Rejected | Failed | Suspended):
             if isinstance(answer, Suspended) and step.resume is not None:
-                call.update_approval(waits_for=step.name)
+                call.approval = replace(call.approval, waits_for=step.name)
             return cast("Outcome", answer)
         else:
             wrong = TypeError(f"it returned {type(answer).__name__}; return None, Reject, Ask, Complete or an outcome")
             return call.hook_failure(step.kind, step.name, wrong)
     return None
-
-
-async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome:
-    """Return why approval is needed, empty when it is not; or the outcome, where a gate ends the call."""
-    reasons = list(call.approval.reasons)
-    with call.activate():
-        refused = await ask_gates(call, gates_of(call, occasion).approve, reasons)
-    return reasons if refused is None else refused
 
 
 def _note_question(call: LiveCall, step: GateStep, question: calls.Ask, reasons: list[str] | None) -> None:
@@ -299,9 +291,9 @@ def _note_question(call: LiveCall, step: GateStep, question: calls.Ask, reasons:
     if step.kind == "gate" and question.reason and not is_noted:
         call.add_note(calls.DecisionNote(step.name, "ask", question.reason))
     if question.metadata:
-        call.update_approval(metadata={**call.approval.metadata, **question.metadata})
+        call.approval = replace(call.approval, metadata={**call.approval.metadata, **question.metadata})
     if question.origins:
-        call.update_approval(origins={**call.approval.origins, step.name: tuple(question.origins)})
+        call.approval = replace(call.approval, origins={**call.approval.origins, step.name: tuple(question.origins)})
     if reasons is not None:
         reasons.append(question.reason)
     elif question.reason not in call.approval.reasons:

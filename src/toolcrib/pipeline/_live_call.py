@@ -13,9 +13,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolcrib import calls, record, tools
-from toolcrib import hooks as _hooks
-from toolcrib.calls import Completed, Failed, Outcome, Suspended, ToolCall
-from toolcrib.errors import CallStateError, FieldProblem, InvalidArguments
+from toolcrib.calls import Failed, Outcome, Suspended, ToolCall
+from toolcrib.errors import FieldProblem, InvalidArguments
 from toolcrib.hooks import HookSet
 from toolcrib.pipeline._arguments import NOT_READ, Arguments
 from toolcrib.pipeline._call import NO_HISTORY, NOT_ASKED, NOT_BEGUN, Approval, CallState, Execution, History
@@ -196,19 +195,7 @@ class LiveCall:
         """Return a context manager in which activities that hooks and tool start are known to be the call's."""
         return _NOWHERE if self.trace is None else self.trace.within()
 
-    # --- its parts
-
-    def update_approval(self, **changes: Any) -> None:
-        """Replace fields of `approval`."""
-        self.approval = replace(self.approval, **changes)
-
-    def update_history(self, **changes: Any) -> None:
-        """Replace fields of `history`."""
-        self.history = replace(self.history, **changes)
-
-    def update_execution(self, **changes: Any) -> None:
-        """Replace fields of `execution`."""
-        self.execution = replace(self.execution, **changes)
+    # --- its gates
 
     def add_note(self, note: calls.DecisionNote, *, given: bool = False) -> None:
         """Add the decision of a gate, and emit it.
@@ -224,7 +211,9 @@ class LiveCall:
 
     def add_reason(self, reason: str, metadata: Mapping[str, Any] = _NOTHING) -> None:
         """Add a reason for which a person has to be asked, and what they are shown besides."""
-        self.update_approval(reasons=(*self.approval.reasons, reason), metadata={**self.approval.metadata, **metadata})
+        self.approval = replace(
+            self.approval, reasons=(*self.approval.reasons, reason), metadata={**self.approval.metadata, **metadata}
+        )
 
     def note_answer(self, answer: dict[str, Any]) -> None:
         if self.trace is not None:
@@ -288,7 +277,7 @@ class LiveCall:
         """Replace the arguments by edited ones, validated again; raises InvalidArguments where they do not fit."""
         self.args = self.args.edited(arguments)
         if self.execution.seal is not None:
-            self.update_execution(seal=None)
+            self.execution = replace(self.execution, seal=None)
 
     def edit(self, arguments: Mapping[str, Any]) -> None:
         """Replace the arguments by the host's, validated, which no gate has seen; raises what `revise` does."""
@@ -305,7 +294,7 @@ class LiveCall:
 
     def _forget_decisions(self) -> None:
         self.notes = ()
-        self.update_approval(reasons=(), metadata=_NOTHING, origins=_NOTHING, digest=None)
+        self.approval = replace(self.approval, reasons=(), metadata=_NOTHING, origins=_NOTHING, digest=None)
 
     def validate(self) -> None:
         """Validate a host's arguments, if nothing has looked at them so far; raises what `revise` does."""
@@ -331,40 +320,6 @@ class LiveCall:
         """Ask the run's approver something else than the call itself, for its tool."""
         return None if self.ctx is None else await tools.ask_approver(request, self.ctx, self.run.approver)
 
-    def admit(self, gated: bool) -> None:
-        """Move to `admitted`: the arguments, which a gate has looked at where `gated`, are final from here on."""
-        self.state = "admitted"
-        if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):
-            self.update_execution(seal=self.args.digest)
-
-    def begin(self) -> None:
-        """Move from `admitted` to `executing`: once, of all copies of a call, and once in a run of JSON.
-
-        Raises:
-            CallStateError: It was executed before, or did not pass its gates.
-        """
-        if self.state != "admitted" or self.history is not NO_HISTORY:
-            self._claim_execution()
-        self.state, self.begun = "executing", True
-        if self.plan.may_quote_secrets:
-            self.hide_secrets()
-        if self.trace is not None:
-            self.trace.started(self.args.for_record)
-
-    def _claim_execution(self) -> None:
-        """Claim the one execution of a call that has copies, or was written; raises what `begin` does."""
-        first: LiveCall | None = self.history.original
-        by_store = self.run.approvals is not None and self.is_noted
-        if self.state != "admitted" or (first is not None and first.begun and not by_store):
-            begun = self.begun or (first is not None and first.begun)
-            raise CallStateError(self.plan.name, self.received.id, "executed" if begun else self.state)
-        if not by_store and (self.history.key or first is not None):
-            key = self._execution_key()
-            if key and not self.run.claim(key):
-                raise CallStateError(self.plan.name, self.received.id, "executed")
-        if first is not None:
-            first.begun = True
-
     def hide_secrets(self, hide: Callable[..., Any] | None = None) -> None:
         """Pass what hides the secrets to what hooks and tool log, ask and report with."""
         if self.plan.has_secrets:
@@ -373,69 +328,13 @@ class LiveCall:
             if part is not None:
                 part.hide = hide or self.hide
 
-    def undo_begin(self) -> None:
-        """Move from `executing` to `admitted`: the tool asked for approval before it did anything."""
-        first: LiveCall = self.history.original or self
-        self.state, self.error = "admitted", None
-        self.begun = first.begun = False
-        self.update_execution(entered=False)
-        self.run.release(self._execution_key())
-
-    def _execution_key(self) -> str:
-        """Return the run's key of the execution of a written call; each time it is in doubt is another.
-
-        It is empty for a call that was never written, and of an idempotent tool, which may be executed again.
-        """
-        first: LiveCall = self.history.original or self
-        key = first.history.key
-        return f"call:{key}:{self.history.doubts}" if key and not self.plan.tool.options.idempotent else ""
-
-    def set_result(self, value: Any = None, error: Exception | None = None, *, delivered: bool = False) -> LiveCall:
-        """Move to `executed`, with what the tool came to.
-
-        Args:
-            value: The tool's result.
-            error: The tool's exception.
-            delivered: Whether the value passed the deliveries.
-        """
-        self.state, self.value, self.error = "executed", value, error
-        if self.execution.delivered is not delivered:
-            self.update_execution(delivered=delivered)
-        return self
-
     def suspend(self, request: calls.ApprovalRequest) -> Suspended:
         """Move to `suspended`: a person has to be asked by a request."""
-        self.update_approval(request=request)
+        self.approval = replace(self.approval, request=request)
         if self.trace is not None:
             self.trace.suspended(request)
         self.state = "suspended"
         return Suspended(request.tool, request.call_id, request, self)
-
-    def close(self, outcome: Outcome) -> Outcome:
-        """Move to `closed` with the outcome, and make the record."""
-        if self.state != "suspended":
-            self.state = "closed"
-        if type(outcome) is not Completed:
-            outcome = calls.hidden_outcome(outcome, self.hiding)
-        self.outcome = outcome
-        if self.plan.may_quote_secrets:
-            self.hide_secrets(self.hiding.hide_in)  # which does not lead back to the call
-        if self.run.feature_parts:
-            self._give_to_features(outcome)
-        if self.trace is not None:
-            self.trace.ended(outcome)
-        return outcome
-
-    def _give_to_features(self, outcome: Outcome) -> None:
-        """Pass the value that a model or a program is about to get to the features of the run."""
-        match outcome:
-            case Completed():
-                origin, value = ("result" if outcome.source == "tool" else "hook"), outcome.value
-            case Suspended():
-                return  # the sentence of this package
-            case _:
-                origin, value = ("refusal" if self.error is None else "error"), outcome.text()
-        self.run.read(_hooks.ModelInput(origin, value, self, self.received, self.plan.entry))
 
     def to_dict(self) -> dict[str, Any]:
         if not self.begun:
@@ -444,7 +343,7 @@ class LiveCall:
         ctx, history = self.ctx, self.history
         first: LiveCall = history.original or self
         if not first.history.key:
-            first.update_history(key=os.urandom(8).hex())
+            first.history = replace(first.history, key=os.urandom(8).hex())
         data: dict[str, Any] = {
             "name": self.received.name,
             "id": self.received.id,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Never, TypeAlias, overload
 
 from typing_extensions import TypeIs
@@ -27,25 +28,15 @@ from toolcrib.errors import (
     refuse_unknown_options,
 )
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._admit import (
-    check_answer,
-    ids_of,
-    pass_at_once,
-    pass_edited,
-    pass_gates,
-    pass_more,
-    recover_call,
-    refuse,
-    require_fitting_edit,
-    restored_call,
-)
+from toolcrib.pipeline._admit import pass_at_once, pass_edited, pass_gates, pass_more, refuse
 from toolcrib.pipeline._approve import Answer
 from toolcrib.pipeline._call import Call
-from toolcrib.pipeline._execute import execute, execution_outcome, note_end, process_value, values_of
+from toolcrib.pipeline._execute import begin, execute, execution_outcome, note_end, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
-from toolcrib.pipeline._finish import LateValues, completed_outcome, conclude, finish
+from toolcrib.pipeline._finish import LateValues, close, completed_outcome, conclude, finish, set_result
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._pipeline_tools import PipelineTools, logs_calls
+from toolcrib.pipeline._recover import check_answer, ids_of, recover_call, require_fitting_edit, restored_call
 from toolcrib.pipeline._run import Run, require_run
 
 Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
@@ -175,7 +166,7 @@ class Pipeline(PipelineTools):
                             try:
                                 yield shown if plain else Yielded(shown)
                             except BaseException as left:
-                                admitted.update_execution(consumer_error=left)
+                                admitted.execution = replace(admitted.execution, consumer_error=left)
                                 raise
                     ended_early = await execution_outcome(admitted)
             outcome = await self.finish(admitted) if ended_early is None else ended_early
@@ -397,8 +388,9 @@ class Pipeline(PipelineTools):
         """
         live = _live(call)
         if live.state not in ("executing", "executed"):  # `executing` is one whose execution was broken off
-            live.begin()
-        return live.set_result(value, error)
+            begin(live)
+        set_result(live, value, error)
+        return live
 
     # --- finish: steps 7 and 8
 
@@ -430,7 +422,7 @@ class Pipeline(PipelineTools):
     def answer(self, call: Call, outcome: Outcome) -> Outcome:
         """Close a call with an outcome of the host's own, in the place of the tool's."""
         live = _live(call)
-        return live.close(outcome) if live.outcome is None or live.state != "closed" else live.outcome
+        return close(live, outcome) if live.outcome is None or live.state != "closed" else live.outcome
 
     def provide(self, call: Call, values: Mapping[str, Any]) -> None:
         """Add values for injected parameters of one call."""
