@@ -75,14 +75,14 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "earlier results of a transcript are read",
         "rounds/_recalled.py",
-        "            run.read(replace(restored, is_error=result.is_error))\n",
+        "            run.read_input(replace(restored, is_error=result.is_error))\n",
         "            pass\n",
         _RECALLED,
     ),
     Gate(
         "what is attached to a message is not the user's",
         "rounds/_recalled.py",
-        '            run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))\n',
+        '            run.read_input(ModelInput("restored", text, request=attached, key=f"attachment {text}"))\n',
         "            run.add_user_message(text)\n",
         _RECALLED,
     ),
@@ -516,7 +516,7 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "artifacts of programs are private where the program read private values",
         "code/_runner.py",
-        '        host.run.read(ModelInput("artifacts", ended.artifacts))\n',
+        '        host.run.read_input(ModelInput("artifacts", ended.artifacts))\n',
         "        pass\n",
         ("tests/provenance/test_private_files.py",),
     ),

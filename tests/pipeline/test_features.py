@@ -30,7 +30,7 @@ class Notebook(FeatureState):
         self.approved: list[tuple[str, Sequence[Mapping[str, str]]]] = []
         self.restored: list[tuple[Mapping[str, Any], bool]] = []
 
-    def read(self, given: ModelInput, run: Any) -> None:
+    def read_input(self, given: ModelInput, run: Any) -> None:
         self.seen.append((given.origin, given.value))
 
     def approve(self, call: Any, origins: Sequence[Mapping[str, str]]) -> None:

@@ -280,7 +280,7 @@ def test_a_result_that_a_tool_reads_again_is_read_where_the_first_one_is_not_kno
 
     recalled = Run(features=[Provenance()])
     entry, asked = Toolset([read_result])["read_result"], ToolCall("read_result", {"key": "a"})
-    recalled.read(ModelInput("restored", BILL, request=asked, entry=entry))
+    recalled.read_input(ModelInput("restored", BILL, request=asked, entry=entry))
     memory_of(recalled).settle()
     assert memory_of(recalled).origin(IBAN).kind == "untrusted"
 

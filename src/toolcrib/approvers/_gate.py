@@ -93,7 +93,7 @@ class ApproverRules:
         asked = {key: _RequiredByGates(call, self, of_gate, call.approval.metadata.get(key))}
         if reasons := [verdict.required.text() for verdict in verdicts if verdict.asks]:
             return Ask("; ".join(reasons), asked)
-        call.update_approval(metadata={**call.approval.metadata, **asked})
+        call.add_facts(asked)
         return None
 
     def begin(self, call: Any) -> Rejected | None:

@@ -81,7 +81,7 @@ class JournalHost(ProgramHost):
         self._program_task = asyncio.current_task()
         if run.features and not self.program_calls.replays:  # the engine has their values in a state of its own
             for id in [call.id for call in self.program_calls.calls if call.reply is not None]:
-                run.read(ModelInput("restored", key=id, is_lost=True))
+                run.read_input(ModelInput("restored", key=id, is_lost=True))
 
     # --- what the sandbox asks for
 
@@ -288,7 +288,7 @@ class JournalHost(ProgramHost):
             result = replace(result, value=reply.message, is_error=True, is_lost=False)
         elif isinstance(reply, Value) and not reply.tables:
             result = replace(result, value=call.values or reply.value, is_lost=False)
-        run.read(result)
+        run.read_input(result)
 
     def _check_caught_up(self) -> None:
         if self.program_calls.expected is None:

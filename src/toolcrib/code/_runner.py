@@ -352,7 +352,7 @@ class ProgramRunner:
         options = {"deps": self._deps, "approver": self._approver}
         options = {name: options[name] for name in options if options[name] is not None and getattr(run, name) is None}
         run = run.view(**options, reader=self._reader)
-        run.read(ModelInput("tools", self.toolset))
+        run.read_input(ModelInput("tools", self.toolset))
         if before and not run.calls:
             run.restore(before)
         if not (self.sinks or run.sinks):
@@ -417,7 +417,7 @@ def _result(
 ) -> ExecutionResult:
     error = ended.error
     if ended.artifacts:
-        host.run.read(ModelInput("artifacts", ended.artifacts))
+        host.run.read_input(ModelInput("artifacts", ended.artifacts))
     if paused is not None:
         calls = paused.suspended_calls
     else:
@@ -442,7 +442,9 @@ def _result(
 
 def _intend(code: str, program: Program, run: Run) -> None:
     """Read a program, which may count as the user's text, and its files into the features of a run."""
-    run.read(ModelInput("program", code))
+    run.read_input(ModelInput("program", code))
     for path, data in program.files.items() if run.features else ():
         text = data.decode("utf-8", errors="replace")
-        run.read(ModelInput("restored", text, request=ToolCall("file", {"path": path}, ""), key=f"file {path} {text}"))
+        run.read_input(
+            ModelInput("restored", text, request=ToolCall("file", {"path": path}, ""), key=f"file {path} {text}")
+        )

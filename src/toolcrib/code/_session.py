@@ -191,6 +191,6 @@ def open_session(attempts: Attempts, run: Run | None, state: ProgramSessionState
         run.restore(state.run)
     if run.features:
         text = json.dumps(dict(state.data), ensure_ascii=False)
-        run.read(ModelInput("restored", text, request=ToolCall("session", {}, ""), key=f"session {text}"))
+        run.read_input(ModelInput("restored", text, request=ToolCall("session", {}, ""), key=f"session {text}"))
     names = SessionNames({*state.data}, state.complete, state.left_out)
     return ProgramSession(attempts, sandbox.restored_session(state.data), run, trace, names)

@@ -74,7 +74,7 @@ class ModelInput:
 class FeatureState:
     """The state of a feature in one run. The class of a feature overrides the methods that it needs."""
 
-    def read(self, given: ModelInput, run: Any) -> None:
+    def read_input(self, given: ModelInput, run: Any) -> None:
         """Read a value before a model or a program has it. An exception here is raised in the call.
 
         Args:

@@ -1,20 +1,23 @@
-"""Questions to a person about a call, and the search for their answers."""
+"""Step 5: whether a person has to approve the call, the search for their answer, and what it does to the call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
-from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from toolcrib import approvals, calls, tools
 from toolcrib._processes import is_running
-from toolcrib.calls import Outcome, Rejected, Suspended
+from toolcrib.calls import Failed, Outcome, Rejected, Suspended, revived
 from toolcrib.errors import ApprovalError, InvalidArguments, InvalidOutput, SchemaError
-from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.hooks import Occasion
+from toolcrib.pipeline._failures import failure, stored_error
+from toolcrib.pipeline._finish import set_result
+from toolcrib.pipeline._gates import override, reasons_for
+from toolcrib.pipeline._live_call import LiveCall, ask_about, request_for
 from toolcrib.tools import stopped_clocks
 
+_EXECUTED_NOW = "the call is executed now, since {since}: nothing is to be answered; come back for its result"
 _MOST_NAMED = 3  # equal calls in a question; of more, the last
 
 Answer: TypeAlias = "calls.Grant | calls.Denial"
@@ -36,6 +39,159 @@ class Begun(NamedTuple):
 def is_earlier(grant: calls.Grant, request: calls.ApprovalRequest) -> bool:
     """Return whether a grant is a standing one, which was given before this request, or for another."""
     return grant.standing and grant.request_id != request.id
+
+
+async def approve(
+    call: LiveCall, attached: Answer | None, used: calls.Grant | None = None, *, occasion: Occasion = "new"
+) -> Outcome | None:
+    """Return the outcome of a call that a person must approve and has not; None when it may go on.
+
+    Args:
+        attached: The answer that came with the call.
+        used: The grant by which it was begun before, which serves it again as long as it fits.
+        occasion: Why the call passes its gates.
+    """
+    reasons = await reasons_for(call, occasion)
+    if not isinstance(reasons, list):
+        return reasons
+    if reasons:
+        return await settle(call, reasons, attached, used)
+    if not call.has_noted_effect:
+        return None
+    store = call.run.approvals
+    try:
+        equal = await equal_call(call)
+    except Exception as error:  # the store is the user's code; a gate that fails is shut
+        return call.hook_failure("approval", store, error)
+    if equal is None:
+        return None
+    return await settle(call, [], None, begun=Begun(equal) if equal.execution_state == "in doubt" else None)
+
+
+async def settle(
+    call: LiveCall,
+    reasons: list[str],
+    attached: Answer | None,
+    used: calls.Grant | None = None,
+    *,
+    lapsed: bool = False,
+    begun: Begun | None = None,
+) -> Outcome | None:
+    """Find an answer for these reasons and apply it; None when the call may continue.
+
+    A call in doubt that was done, as the approver says, is `executed` then, with their result.
+
+    Args:
+        attached: The answer that came with the call.
+        used: The grant by which it was begun before.
+        lapsed: Whether these are reasons from before, and nothing asks about the call any more: then what they are
+            about may be settled by other means.
+        begun: The entry of the store by which the call, or an equal one, has begun.
+    """
+    with call.activate():
+        if begun is None:
+            answer = await _find_answer(call, reasons, attached, used, lapsed=lapsed)
+        else:
+            answer = await _begun_before(call, begun)
+        return await _apply(call, answer) if isinstance(answer, calls.Grant) else answer
+
+
+async def _find_answer(
+    call: LiveCall, reasons: list[str], attached: Answer | None, used: calls.Grant | None, *, lapsed: bool
+) -> Outcome | calls.Grant | None:
+    """Return the grant that lets the call go on, or the outcome that ends it here; None when it was executed before."""
+    question = Question(call, attached, used, lapsed=lapsed)
+    try:
+        answer = await question.find_answer(reasons)
+        return await _begun_before(call, answer) if isinstance(answer, Begun) else answer
+    except InvalidArguments as error:
+        return failure(call, error)
+    except ApprovalError as error:
+        return Failed(call.name, call.id, error.code, str(error), "ApprovalError", exception=error)
+    except BaseException as error:  # tool, store and approver are the user's code; a gate that fails is shut
+        return call.hook_failure("approval", question.asked, error)
+
+
+async def _begun_before(call: LiveCall, begun: Begun) -> Outcome | calls.Grant | None:
+    """Continue a call that was started before, as the run's store knows: in another process, or earlier in this one.
+
+    Where it has ended with a result, the call is executed, with that. Where it is executed now, the call stays
+    suspended. Else it is in doubt: it begins once more by the same grant if its tool is idempotent, and is asked about
+    if it is not, with the arguments that an approver gave for it.
+    """
+    entry, attached = begun
+    execution, request = entry.execution, entry.request
+    if execution is None or call.approval.waits_for:
+        raise ApprovalError(call.name, "the call went on by this request before, and may have been done")
+    state = execution.state
+    if state == "ended" and execution.result is not None:
+        grant = entry.answer if isinstance(entry.answer, calls.Grant) else None
+        _take_result(call, execution.result, grant)
+        return None
+    if state == "running":
+        since = execution.begun_at.isoformat(timespec="seconds")
+        request = replace(request, reason=_EXECUTED_NOW.format(since=since))
+        return replace(call.suspend(request), executed_since=execution.begun_at)
+    if call.tool.options.idempotent and isinstance(entry.answer, calls.Grant) and state == "in doubt":
+        return entry.answer
+    edited = entry.answer.override_args if isinstance(entry.answer, calls.Grant) else None
+    if edited is not None and (refused := await override(call, edited)) is not None:
+        return refused
+    if call.state != "executing":  # else this doubt is counted
+        call.history = replace(call.history, doubts=call.history.doubts + 1)
+    following = request.next_in_doubt(call.digest, call.run.principal, call.plan.definition)
+    call.approval = replace(call.approval, request=following)
+    call.state = "suspended"  # so that each process asks the same
+    if attached is not None and attached.request_id != following.id:
+        attached = None  # it let the call begin, and says nothing of the doubt
+    return await _find_answer(call, [reason_of_doubt(call, ended=state == "ended")], attached, None, lapsed=False)
+
+
+def _take_result(call: LiveCall, result: Mapping[str, Any], grant: calls.Grant | None) -> None:
+    """Move a call to `executed` with the result that the run's store has of it, and by the grant that it began by."""
+    error = result.get("error")
+    call.approval = replace(call.approval, grant=grant)
+    call.execution = replace(call.execution, noted="ended")
+    call.history = replace(call.history, trace=call.history.trace or {})
+    call.begun = True
+    failed = None if error is None else stored_error(error)
+    set_result(call, revived(result.get("value")), failed, delivered=call.plan.streaming)
+
+
+async def _apply(call: LiveCall, grant: calls.Grant) -> Outcome | None:
+    """Apply a grant to its call: the arguments or the result that it gives, and what its approver typed."""
+    if grant.override_args is not None:
+        refused = await override(call, grant.override_args)
+        if refused is not None:
+            return refused
+    if call.request is None or not is_earlier(grant, call.request):  # a standing grant may be taken back, or end
+        for name, origins in call.approval.origins.items():
+            if (state := call.run.feature(name)) is not None:
+                state.approve(call, origins)
+    call.approval = replace(call.approval, digest=call.digest, grant=grant)
+    if grant.done is not None:
+        call.begun = (call.history.original or call).begun = True
+        set_result(call, tools.checked_output(call.tool, call.name, grant.done.value))
+    return await _take_input(call, grant)
+
+
+async def _take_input(call: LiveCall, grant: calls.Grant) -> Outcome | None:
+    """Hand what the approver typed to the context, by the tool's own `process_user_input`."""
+    ctx, source = call.ctx, call.tool.source
+    if ctx is None:
+        return None
+    ctx.approved, ctx.approved_by, ctx.user_input = True, grant.by, grant.user_input
+    if source is None or grant.user_input is None:
+        return None
+    try:
+        processed = source.process_user_input(ctx, grant.user_input)
+        ctx.user_input = await processed if isinstance(processed, Awaitable) else processed
+    except BaseException as error:  # the tool's own code, before it runs: the call fails and nothing was done
+        return call.hook_failure("method", "process_user_input", error)
+    return None
+
+
+# --- the search for an answer
 
 
 class Question:
@@ -254,63 +410,6 @@ def _recorded(answer: Answer) -> dict[str, Any]:
         data.pop(name, None)  # came of it, redacted
     fields = {key: value for key, value in data.items() if value not in (None, "")}
     return {**fields, "done": True} if is_done else fields
-
-
-def ask_about(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
-    """Return the request that asks a person about a call, or names it to a store, and keep it in the call."""
-    request = request_for(call, reasons)
-    call.approval = replace(call.approval, request=request)
-    return request
-
-
-def request_for(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
-    """Return the request that asks a person about a call, or names it to a store."""
-    plan, run, before, follows = call.plan, call.run, call.request, None
-    source = plan.tool.source
-    extra = source.get_call_metadata(call.args.for_approval) if source is not None else None
-    in_doubt = call.history.doubts > 0
-    earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
-    access, needed = run.channel.access, plan.tool.options.approvals_needed
-    known_ids = (*(() if before is None else before.requester_ids), *(() if access is None else access.ids))
-    asked = f"{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
-    if in_doubt and before is not None:  # by whose answer it began
-        follows = before.id if call.state == "executing" else before.begun_by
-    if in_doubt:
-        key = asked if follows is None else f"{follows}:{plan.definition}"
-        request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{key}")
-    elif run.durability.fence is None:
-        request_id = uuid4()
-    else:  # two executions of one piece of work ask one question, however late the first of them is heard
-        request_id = uuid5(
-            NAMESPACE_URL, f"toolcrib:asked:{run.channel.program_id}:{asked}:{plan.definition}:{run.principal}"
-        )
-    request = call.request_about(
-        f"ask_{request_id.hex}",
-        "; ".join(reason for reason in reasons if reason),
-        call_id=call.id if before is None else before.call_id,
-        metadata={**(extra or {}), **call.approval.metadata, **earlier},
-        parameters=plan.parameters,
-        in_doubt=in_doubt,
-        returns=tools.output_schema(plan.tool) if in_doubt else None,
-        approvals_needed=needed,
-        requester_ids=tuple(dict.fromkeys(known_ids)) if needed > 1 else (),
-        origins=tuple(chain.from_iterable(call.approval.origins.values())),
-        values_alone=bool(call.approval.origins) and len(reasons) == 1,
-        follows=follows,
-    )
-    known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
-    if before is None or not known:
-        return request
-    if request.asks_what(before):  # a recovered call asks what it asked before
-        reason = request.reason if before.replaces is None else before.reason
-        return replace(request, id=before.id, created_at=before.created_at, reason=reason, replaces=before.replaces)
-    return request.in_place_of(before) if before.definition != request.definition else request
-
-
-def began_by(call: LiveCall, used: calls.Grant | None) -> calls.ApprovalRequest:
-    """Return the request by which a call began of which its arguments and the grant were kept, if it had one."""
-    request = request_for(call, [])
-    return request if used is None or used.request_id is None else replace(request, id=used.request_id)
 
 
 # --- a call in doubt

@@ -208,7 +208,7 @@ class Arguments:
 
     def parse(self) -> BaseModel:
         """Return the input, made anew: validated twice, it might be another, and some validators change their input."""
-        return self.plan.parse(self.raw)
+        return self.plan.make_input(self.raw)
 
     def copy(self) -> dict[str, Any]:
         """Return the values for code that may edit them in place: hooks, policies, runners."""

@@ -181,6 +181,10 @@ class Call(Protocol):
         """Add the decision of a gate, and emit it; used by gates of the call alone."""
         ...
 
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Add what an approver is shown besides the arguments, by name; used by gates of the call alone."""
+        ...
+
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
         """Return the `origins` of the `Ask` of a gate, by its name; empty where it has not asked."""
         ...

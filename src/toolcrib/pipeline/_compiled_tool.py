@@ -231,7 +231,7 @@ class CompiledTool:
                 self._defaults = dict(spec.defaults)
             return {**self._defaults, **arguments}
 
-    def parse(self, raw: RawArguments) -> BaseModel:
+    def make_input(self, raw: RawArguments) -> BaseModel:
         """Return the input that a model's arguments describe; raises what `read_python` does."""
         return self.spec.validate_model(raw)
 

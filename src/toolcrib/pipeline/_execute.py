@@ -26,13 +26,12 @@ from toolcrib.errors import (
     exception_of,
 )
 from toolcrib.hooks import GateStep, HookRaised
-from toolcrib.pipeline._admit import settle
-from toolcrib.pipeline._approve import Begun, ask_about, is_earlier
+from toolcrib.pipeline._approve import Begun, is_earlier, settle
 from toolcrib.pipeline._call import NO_HISTORY
 from toolcrib.pipeline._failures import error_shapes, failure
 from toolcrib.pipeline._finish import apply_post_value, close, deliver, deliver_reports, set_result
 from toolcrib.pipeline._gates import ask_gates, run_steps
-from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._live_call import LiveCall, ask_about
 from toolcrib.pipeline._run import BeginStep, Run
 from toolcrib.schema import RunContext
 
@@ -216,7 +215,7 @@ async def process_value(call: LiveCall, value: Any, *, live: bool = True) -> Any
             return shown
         shown = await deliver(call, shown)
     if live and call.run.feature_parts:
-        call.run.read(_hooks.ModelInput("value", shown, call, call.received, call.plan.entry))
+        call.run.read_input(_hooks.ModelInput("value", shown, call, call.received, call.plan.entry))
     if call.trace is not None:
         call.trace.yielded(shown)
     return shown

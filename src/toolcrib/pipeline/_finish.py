@@ -10,9 +10,9 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
 
-from toolcrib import calls
+from toolcrib import calls, record
 from toolcrib import hooks as _hooks
-from toolcrib.calls import Completed, Failed, KeptResult, Outcome, Suspended
+from toolcrib.calls import Completed, Failed, KeptResult, Outcome, Suspended, ToolCall
 from toolcrib.errors import HookError
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
@@ -20,6 +20,7 @@ from toolcrib.pipeline._failures import tool_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
+from toolcrib.toolsets import ToolEntry
 
 
 def context_of(call: LiveCall) -> RunContext[Any]:
@@ -132,7 +133,7 @@ async def _deliver_report(
 
 def _read_report(call: LiveCall, pass_on: Callable[[Any], None], value: Any) -> None:
     if call.run.feature_parts:
-        call.run.read(_hooks.ModelInput("value", value, call, call.received, call.plan.entry))
+        call.run.read_input(_hooks.ModelInput("value", value, call, call.received, call.plan.entry))
     pass_on(value)
 
 
@@ -220,7 +221,17 @@ def _give_to_features(call: LiveCall, outcome: Outcome) -> None:
             return  # the sentence of this package
         case _:
             origin, value = ("refusal" if call.error is None else "error"), outcome.text()
-    call.run.read(_hooks.ModelInput(origin, value, call, call.received, call.plan.entry))
+    call.run.read_input(_hooks.ModelInput(origin, value, call, call.received, call.plan.entry))
+
+
+def refuse(
+    run: Run, request: ToolCall, trace: record.Trace | None, outcome: Failed, entry: ToolEntry | None = None
+) -> Failed:
+    """Return the outcome of what never came to be a call, have the run's features read it, and make its record."""
+    run.read_input(_hooks.ModelInput("refusal", outcome.text(), request=request, entry=entry))
+    if trace is not None:
+        trace.ended(outcome)
+    return outcome
 
 
 async def completed_outcome(call: LiveCall, value: Any) -> Completed | Failed:

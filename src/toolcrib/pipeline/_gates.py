@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import BaseModel
 
-from toolcrib import calls
+from toolcrib import approvals, calls
 from toolcrib.calls import (
     CallMetadata,
     Completed,
@@ -18,12 +19,13 @@ from toolcrib.calls import (
     Outcome,
     Rejected,
     Suspended,
+    lenient,
 )
 from toolcrib.errors import InvalidArguments, SchemaError
 from toolcrib.hooks import ON_ARRIVAL, WITH_ARGUMENTS, GateStep, HookSet, Occasion, stage_of
 from toolcrib.pipeline._arguments import equal_values
 from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
-from toolcrib.pipeline._failures import not_allowed, not_offered
+from toolcrib.pipeline._failures import failure, not_allowed, not_offered
 from toolcrib.pipeline._finish import completed_outcome, context_of
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
@@ -290,11 +292,147 @@ def _note_question(call: LiveCall, step: GateStep, question: calls.Ask, reasons:
     is_noted = any((note.hook, note.decision, note.reason) == asked for note in call.notes)
     if step.kind == "gate" and question.reason and not is_noted:
         call.add_note(calls.DecisionNote(step.name, "ask", question.reason))
-    if question.metadata:
-        call.approval = replace(call.approval, metadata={**call.approval.metadata, **question.metadata})
+    call.add_facts(question.metadata)
     if question.origins:
         call.approval = replace(call.approval, origins={**call.approval.origins, step.name: tuple(question.origins)})
     if reasons is not None:
         reasons.append(question.reason)
     elif question.reason not in call.approval.reasons:
         call.add_reason(question.reason)
+
+
+# --- the way through them
+
+
+async def pass_gates(call: LiveCall, gates: GateList, read: bool) -> Outcome | None:
+    """Pass a call through steps 1 to 4; return the outcome, if a gate ends it or its arguments do not fit.
+
+    Args:
+        call: The call, `received`.
+        gates: Its gates.
+        read: The arguments were read before.
+    """
+    if call.plan.wants_ctx or call.run.wants_ctx:
+        call.enter()
+    refused = await ask_gates(call, gates.before) if gates.before else None
+    if refused is not None:
+        if call.trace is not None:
+            call.trace.received(_mismatch(call), _describe_arrival(call))
+        return refused
+    refused = read_arrival(call, gates, read)
+    if refused is None and call.run.approvals is not None:
+        refused = await _load_digest_key(call)
+    if refused is None and gates.after:
+        with call.activate():
+            refused = await ask_gates(call, gates.after)
+    return refused
+
+
+async def pass_edited(call: LiveCall) -> Outcome | None:
+    """Pass an admitted call that the host edited through steps 3 and 4 again."""
+    with call.activate():
+        return await ask_gates(call, gates_of(call, "edited").after)
+
+
+async def pass_more(call: LiveCall, hooks: HookSet) -> Outcome | None:
+    """Ask further decision hooks about an admitted call, and its gates about arguments that these edit."""
+    before, decisions = call.args, hooks.decisions_for(call.name)
+    with call.activate():
+        refused = await decide(call, decisions, given=len(decisions))
+        if refused is None and call.args is not before:
+            authorize = (step for step in gates_of(call, "edited").after if step.stage == "authorize")
+            refused = await ask_gates(call, authorize)
+    return refused
+
+
+async def override(call: LiveCall, arguments: Mapping[str, Any]) -> Outcome | None:
+    """Pass the approver's arguments through steps 2 to 4: gates see them, and approval is not asked again."""
+    try:
+        call.override(arguments)
+    except (InvalidArguments, SchemaError) as error:
+        return failure(call, error)
+    if call.trace is not None:
+        call.trace.overridden(call.args.for_display)
+    gates = gates_of(call, "overridden")
+    return await ask_gates(call, (*gates.after, *gates.approve))
+
+
+async def reasons_for(call: LiveCall, occasion: Occasion) -> list[str] | Outcome:
+    """Return why approval is needed, empty when it is not; or the outcome, where a gate ends the call."""
+    reasons = list(call.approval.reasons)
+    with call.activate():
+        refused = await ask_gates(call, gates_of(call, occasion).approve, reasons)
+    return reasons if refused is None else refused
+
+
+# --- the arguments, and the record of the arrival
+
+
+def read_arrival(call: LiveCall, gates: GateList, read: bool) -> Failed | None:
+    """Read the arguments of a call, secrets in them hidden, and emit its arrival.
+
+    Returns:
+        The outcome where the arguments do not fit; else None.
+    """
+    try:
+        if not read:
+            call.read_arguments(gates.read_host_arguments)
+    except (InvalidArguments, SchemaError) as error:
+        refused = failure(call, error)
+        if call.trace is not None:
+            call.trace.received(_mismatch(call), _describe_arrival(call))
+        return refused
+    if call.plan.may_quote_secrets:
+        call.hide_secrets()
+    if call.trace is not None:
+        args = call.args
+        requested = (args.original or args).for_record
+        arrival = partial(args.describe_sent, _describe_arrival(call))
+        is_final = type(args.raw) is str and args.original is None  # what it is made of can be changed by nobody
+        call.trace.received(requested, arrival if is_final else arrival())
+    return None
+
+
+def _mismatch(call: LiveCall) -> Any:
+    """Return arguments that do not fit, as received; None when they might hold a secret."""
+    try:
+        return None if call.plan.spec.has_secrets else lenient(call.received.arguments)
+    except SchemaError:  # what is secret cannot be known
+        return None
+
+
+def _describe_arrival(call: LiveCall) -> dict[str, Any]:
+    """Return how a call came that is received now, as JSON shapes; of most calls there is nothing."""
+    received, run = call.received, call.run
+    arrival: dict[str, Any] = {}
+    if received.origin != "model":
+        arrival["origin"] = received.origin
+    if received.caller:
+        arrival["caller"] = received.caller
+    if received.fault:
+        arrival["fault"] = received.fault
+    if received.is_repaired:
+        arrival["repaired"] = True
+    name, revealed = call.plan.name, run.revealed
+    if run.available is not None or name in revealed:
+        arrival["offered"] = name in revealed or (run.available is not None and name in run.available)
+    if run.channel.access is not None and call.plan.entry.scopes:
+        arrival["scopes"] = sorted(run.channel.access.scopes)
+    if run.deps is not None and run.asks_for(name):
+        arrival["asks"] = True
+    if run.principal is not None:
+        arrival["principal"] = run.principal
+    if words := run.drain_user_messages():
+        arrival["heard"] = list(words)
+    return arrival | run.describe(call) if run.feature_parts else arrival
+
+
+async def _load_digest_key(call: LiveCall) -> Outcome | None:
+    """Load the key of its digest from the run's approval store, if arguments are secret and the store has one."""
+    store = call.run.approvals
+    try:
+        if call.args.has_secrets and isinstance(store, approvals.KeepsDigestKey):
+            call.history = replace(call.history, digest_key=await store.digest_key() or call.history.digest_key)
+    except BaseException as error:  # the store is the user's code; a gate that fails is shut
+        return call.hook_failure("approval", store, error)
+    return None

@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pydantic import BaseModel
 
@@ -174,7 +176,7 @@ class LiveCall:
         return bool(self.plan.deliveries or self.run.delivery_steps)
 
     def parse(self) -> BaseModel:
-        return self.plan.parse(self.raw_arguments)
+        return self.plan.make_input(self.raw_arguments)
 
     # --- its record, cut off
 
@@ -209,11 +211,14 @@ class LiveCall:
         if self.trace is not None:
             self.trace.decided(note, given=given)
 
-    def add_reason(self, reason: str, metadata: Mapping[str, Any] = _NOTHING) -> None:
+    def add_reason(self, reason: str, facts: Mapping[str, Any] = _NOTHING) -> None:
         """Add a reason for which a person has to be asked, and what they are shown besides."""
-        self.approval = replace(
-            self.approval, reasons=(*self.approval.reasons, reason), metadata={**self.approval.metadata, **metadata}
-        )
+        self.approval = replace(self.approval, reasons=(*self.approval.reasons, reason))
+        self.add_facts(facts)
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        if facts:
+            self.approval = replace(self.approval, metadata={**self.approval.metadata, **facts})
 
     def note_answer(self, answer: dict[str, Any]) -> None:
         if self.trace is not None:
@@ -377,3 +382,63 @@ class LiveCall:
             return error_shapes(self, self.error)
         value = calls.jsonable(self.value, self.plan.name, media=True)
         return {"value": value, "delivered": self.execution.delivered}
+
+
+# --- requests to a person about it
+
+
+def ask_about(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
+    """Return the request that asks a person about a call, or names it to a store, and keep it in the call."""
+    request = request_for(call, reasons)
+    call.approval = replace(call.approval, request=request)
+    return request
+
+
+def request_for(call: LiveCall, reasons: list[str]) -> calls.ApprovalRequest:
+    """Return the request that asks a person about a call, or names it to a store."""
+    plan, run, before, follows = call.plan, call.run, call.request, None
+    source = plan.tool.source
+    extra = source.get_call_metadata(call.args.for_approval) if source is not None else None
+    in_doubt = call.history.doubts > 0
+    earlier: Mapping[str, Any] = run.durability.begun.get(call.id, {}) if in_doubt else {}
+    access, needed = run.channel.access, plan.tool.options.approvals_needed
+    known_ids = (*(() if before is None else before.requester_ids), *(() if access is None else access.ids))
+    asked = f"{call.counted_in}:{call.id}:{call.history.doubts}:{call.digest}"
+    if in_doubt and before is not None:  # by whose answer it began
+        follows = before.id if call.state == "executing" else before.begun_by
+    if in_doubt:
+        key = asked if follows is None else f"{follows}:{plan.definition}"
+        request_id = uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{key}")
+    elif run.durability.fence is None:
+        request_id = uuid4()
+    else:  # two executions of one piece of work ask one question, however late the first of them is heard
+        request_id = uuid5(
+            NAMESPACE_URL, f"toolcrib:asked:{run.channel.program_id}:{asked}:{plan.definition}:{run.principal}"
+        )
+    request = call.request_about(
+        f"ask_{request_id.hex}",
+        "; ".join(reason for reason in reasons if reason),
+        call_id=call.id if before is None else before.call_id,
+        metadata={**(extra or {}), **call.approval.metadata, **earlier},
+        parameters=plan.parameters,
+        in_doubt=in_doubt,
+        returns=tools.output_schema(plan.tool) if in_doubt else None,
+        approvals_needed=needed,
+        requester_ids=tuple(dict.fromkeys(known_ids)) if needed > 1 else (),
+        origins=tuple(chain.from_iterable(call.approval.origins.values())),
+        values_alone=bool(call.approval.origins) and len(reasons) == 1,
+        follows=follows,
+    )
+    known = call.state == "suspended" or (run.approvals is not None and not in_doubt)
+    if before is None or not known:
+        return request
+    if request.asks_what(before):  # a recovered call asks what it asked before
+        reason = request.reason if before.replaces is None else before.reason
+        return replace(request, id=before.id, created_at=before.created_at, reason=reason, replaces=before.replaces)
+    return request.in_place_of(before) if before.definition != request.definition else request
+
+
+def began_by(call: LiveCall, used: calls.Grant | None) -> calls.ApprovalRequest:
+    """Return the request by which a call began of which its arguments and the grant were kept, if it had one."""
+    request = request_for(call, [])
+    return request if used is None or used.request_id is None else replace(request, id=used.request_id)

@@ -28,12 +28,12 @@ from toolcrib.errors import (
     refuse_unknown_options,
 )
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._admit import pass_at_once, pass_edited, pass_gates, pass_more, refuse
+from toolcrib.pipeline._admit import admit, admit_at_once, admit_edited, admit_more
 from toolcrib.pipeline._approve import Answer
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._execute import begin, execute, execution_outcome, note_end, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
-from toolcrib.pipeline._finish import LateValues, close, completed_outcome, conclude, finish, set_result
+from toolcrib.pipeline._finish import LateValues, close, completed_outcome, conclude, finish, refuse, set_result
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._pipeline_tools import PipelineTools, logs_calls
 from toolcrib.pipeline._recover import check_answer, ids_of, recover_call, require_fitting_edit, restored_call
@@ -97,7 +97,7 @@ class Pipeline(PipelineTools):
         if type(call) is ToolCall:
             admitted: Any = self._arrived(call, Run() if run is None else run)
             if type(admitted) is LiveCall:
-                admitted = pass_at_once(admitted) or await pass_gates(admitted, grant)
+                admitted = admit_at_once(admitted) or await admit(admitted, grant)
         else:
             admitted = await self.admit(call, run, grant=grant)
         if type(admitted) is not LiveCall:
@@ -251,10 +251,10 @@ class Pipeline(PipelineTools):
         if live.state == "received":
             if read:
                 live.trace = self._trace(live.received, live.run, live.plan)
-            return pass_at_once(live, read) or await pass_gates(live, grant, read=read)
+            return admit_at_once(live, read) or await admit(live, grant, read=read)
         if arguments is not None:
-            return await pass_edited(live)
-        return live if hooks is None else await pass_more(live, hooks)
+            return await admit_edited(live)
+        return live if hooks is None else await admit_more(live, hooks)
 
     def admit_now(self, call: Call) -> bool:
         """Admit a call that `receive` has read, where nothing stands before its tool and no sink hears of it.
@@ -265,7 +265,7 @@ class Pipeline(PipelineTools):
         live = _live(call)
         if live.state != "received" or self._sinks or live.run.sinks or logs_calls(logging.INFO):
             return False
-        return pass_at_once(live, True) is live
+        return admit_at_once(live, True) is live
 
     def restore(self, state: Mapping[str, Any], run: Run) -> Call | Failed:
         """Return the call that `Call.to_dict` described, no gate asked; Failed when the tool does not take it now.

@@ -15,14 +15,15 @@ from typing import Any
 from toolcrib import approvals, calls, tools
 from toolcrib.calls import Failed, Outcome, StoredFields, Suspended, ToolCall, revived
 from toolcrib.errors import ApprovalError, CallStateError, InvalidArguments, SchemaError
-from toolcrib.pipeline._admit import approve, close_or_admit, override, pass_gates, reasons_for, refuse, settle
-from toolcrib.pipeline._approve import Answer, began_by, reason_of_doubt, wrong_edit
+from toolcrib.pipeline._admit import admit, close_or_admit
+from toolcrib.pipeline._approve import Answer, approve, reason_of_doubt, settle, wrong_edit
 from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
 from toolcrib.pipeline._compiled_tool import CompiledTool
 from toolcrib.pipeline._failures import failure, invalid_arguments, stored_error
-from toolcrib.pipeline._gates import ask_gates, gates_of, run_steps
-from toolcrib.pipeline._live_call import LiveCall
+from toolcrib.pipeline._finish import refuse
+from toolcrib.pipeline._gates import ask_gates, gates_of, override, reasons_for, run_steps
+from toolcrib.pipeline._live_call import LiveCall, began_by
 from toolcrib.pipeline._run import Run
 
 
@@ -182,14 +183,14 @@ async def recover_call(
     call.enter(dict(call.metadata))
     with call:
         refused = await _recheck(call, grant)
-    return close_or_admit(call, refused, gates_of(call, "recovered"))
+    return close_or_admit(call, refused)
 
 
 async def _recover_in_doubt(
     call: LiveCall, attached: Answer | None, begun: int, used: calls.Grant | None
 ) -> Call | Outcome:
     """Ask all gates of a call that was begun up to `begun` times, by a grant if it needed one."""
-    admitted = await pass_gates(call, ask=False)
+    admitted = await admit(call, ask=False)
     if admitted is not call:
         return admitted
     with call:
@@ -202,7 +203,7 @@ async def _recover_in_doubt(
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
             refused = await _resolve_doubt(call, attached, used)
-    return close_or_admit(call, refused, gates_of(call, "recovered"))
+    return close_or_admit(call, refused)
 
 
 async def _recheck(call: LiveCall, attached: Answer | None) -> Outcome | None:

@@ -215,10 +215,10 @@ class RunState:
     def _feature_states(self) -> Iterator[_hooks.FeatureState]:
         return map(self._feature_state, self.feature_parts)
 
-    def read(self, value: _hooks.ModelInput) -> None:
+    def read_input(self, value: _hooks.ModelInput) -> None:
         """Read a value that a model or a program is about to read into the features."""
         for state in self._feature_states():
-            state.read(value, self)
+            state.read_input(value, self)
 
     async def asks_about_program(self, code: str) -> bool:
         """Return whether a feature's gate has to check a program before it begins."""
@@ -239,7 +239,7 @@ class RunState:
         if self.channel.record_words:
             self._state.user_messages = (*self._state.user_messages[1 - _MOST_HEARD :], text)
         if self.feature_parts:
-            self.read(_hooks.ModelInput("user", text))
+            self.read_input(_hooks.ModelInput("user", text))
 
     def drain_user_messages(self) -> tuple[str, ...]:
         """Return the user's texts since the last call of this method, for a record: the last hundred."""

@@ -82,13 +82,13 @@ class RunProvenance(FeatureState):
                 "returns": listing.get("outputSchema"),
                 "instructions": instruction.content if isinstance(instruction, Instruction) else None,
             }
-            run.read(ModelInput("description", about, entry=entry, key=f"description {about}"))
+            run.read_input(ModelInput("description", about, entry=entry, key=f"description {about}"))
 
     def renewed(self) -> None:
         """Forget the toolsets whose descriptions it has read: a server has other tools now."""
         self._listed.clear()
 
-    def read(self, given: ModelInput, run: Run) -> None:
+    def read_input(self, given: ModelInput, run: Run) -> None:
         memory, request = self.memory, given.request
         call = given.call
         if call is not None:

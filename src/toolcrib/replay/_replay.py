@@ -170,7 +170,7 @@ class _Replay:
         undecided: list[Difference] = []
         for kind, subject, more in self.recording.steps:
             if kind == "program":
-                self._run(subject).run.read(ModelInput("program", more))
+                self._run(subject).run.read_input(ModelInput("program", more))
             elif kind == "came":
                 await self._arrive(subject, more)
             else:

@@ -66,27 +66,27 @@ def recall_transcript(
     if not run.features:
         return
     rules = PROVIDERS[format] if isinstance(format, str) else format
-    run.read(ModelInput("tools", tools))
-    run.read(ModelInput("transcript"))
+    run.read_input(ModelInput("tools", tools))
+    run.read_input(ModelInput("transcript"))
     recalled, has_said = recalled_of(transcript), False
     for item in recalled.rest_for(run.run, transcript):
         shape = json_shape(item)
         words = rules.words_of(shape)
         has_said = has_said or _says_something(shape)
         if words.texts and has_said:
-            run.read(ModelInput("model"))
+            run.read_input(ModelInput("model"))
         for text in words.texts:
             run.add_user_message(text)
         for text in words.attached:
             attached = ToolCall("attachment", {}, "")
-            run.read(ModelInput("restored", text, request=attached, key=f"attachment {text}"))
+            run.read_input(ModelInput("restored", text, request=attached, key=f"attachment {text}"))
         results = rules.results_of(shape)
         for result in results:
             call = recalled.calls.get(result.call.id or result.call.name, result.call)
             name, key = call.name or result.call.name, f"{result.call.id} {result.call.name} {result.content}"
             asked, entry = ToolCall(name, call.arguments or "{}", result.call.id), tools.entries.get(name)
             restored = ModelInput("restored", result.content, request=asked, entry=entry, key=key, is_text=True)
-            run.read(replace(restored, is_error=result.is_error))
+            run.read_input(replace(restored, is_error=result.is_error))
         is_misplaced = shape.get("role") in _RESULTS and not results
         read_provider_parts(run, {**shape, "role": "result"} if is_misplaced else shape)
         recalled.calls |= {call.id or call.name: call for call in rules.calls_of(shape)}
@@ -147,6 +147,6 @@ def _read_parts(run: Run, parts: Iterable[ProviderPart]) -> None:
     for part in parts:
         call = ToolCall(part.tool, {}, part.id)
         for text in part.texts:
-            run.read(ModelInput("restored", text, request=call, key=f"{part.tool} {part.id} {text}"))
+            run.read_input(ModelInput("restored", text, request=call, key=f"{part.tool} {part.id} {text}"))
         if part.is_hidden:
-            run.read(ModelInput("restored", request=call, is_lost=True))
+            run.read_input(ModelInput("restored", request=call, is_lost=True))

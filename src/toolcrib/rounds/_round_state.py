@@ -69,7 +69,7 @@ class RoundState:
         of_tools = {call.id for call in calls}
         if run.features:
             for call in calls:
-                run.read(ModelInput("call", request=ToolCall(call.name, {}, call.id)))
+                run.read_input(ModelInput("call", request=ToolCall(call.name, {}, call.id)))
             for item in reply.items:
                 read_provider_parts(run, json_shape(item))
         self.others = tuple(call for call in reply.calls if call.id not in of_tools)

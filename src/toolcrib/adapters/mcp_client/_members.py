@@ -103,7 +103,7 @@ class ToolMember(Member):
         value = self.keep_original(ctx, None if result.is_error else result_of(result), result)
         warned, run = warnings_in(result.meta), cast("Run | None", None if ctx is None else ctx.run)
         if ctx is not None and run is not None and warned.labels:
-            run.read(ModelInput("warning", warned.labels, request=ToolCall(self._name, {}, ctx.call_id)))
+            run.read_input(ModelInput("warning", warned.labels, request=ToolCall(self._name, {}, ctx.call_id)))
         if result.is_error:
             raise RemoteToolError(self._remote.name, texts_of(result))
         return value

@@ -248,7 +248,7 @@ class ToolsetRun(AbstractToolset[AgentDepsT]):
 
     def _recall(self, ctx: pydantic_ai.RunContext[AgentDepsT], run: Run, call: ToolCall) -> None:
         """Read the messages since the last call into the run: also results of other toolsets' tools."""
-        run.read(ModelInput("call", request=call))
+        run.read_input(ModelInput("call", request=call))
         size = len(self._recalled)
         if self._recalled and (len(ctx.messages) < size or ctx.messages[size - 1] is not self._recalled[-1]):
             size = 0  # a history processor has put others in their place
