@@ -226,7 +226,7 @@ async def test_a_gate_sees_arguments_that_the_host_edited() -> None:
     pipeline = Pipeline(Toolset([send]).with_gates(small))
     call: Any = await pipeline.admit(ToolCall("send", {"text": "x"}))
 
-    outcome = await pipeline.admit(call, arguments={"text": "x", "times": 4})
+    outcome = await pipeline.readmit(call, arguments={"text": "x", "times": 4})
 
     assert isinstance(outcome, Rejected)
 
@@ -240,7 +240,7 @@ async def test_a_gate_is_not_asked_again_by_hooks_that_edit_nothing() -> None:
         return RunNormally(given)
 
     call: Any = await pipeline.admit(ToolCall("send", {"text": "x"}), run)
-    again: Any = await pipeline.admit(call, hooks=more)
+    again: Any = await pipeline.readmit(call, hooks=more)
 
     assert is_call(again)
     assert len(gate.seen) == 1
@@ -257,7 +257,7 @@ async def test_a_gate_sees_what_more_hooks_edit() -> None:
 
     call: Any = await pipeline.admit(ToolCall("send", {"text": "x"}))
 
-    assert isinstance(await pipeline.admit(call, hooks=more), Rejected)
+    assert isinstance(await pipeline.readmit(call, hooks=more), Rejected)
 
 
 @pytest.mark.parametrize("stage", STAGES[2:])

@@ -86,7 +86,7 @@ async def test_another_pass_asks_for_approval_again_where_it_changed_something(
     granted = await pipeline.admit(waiting, scope, grant=waiting.request.grant())
     assert is_call(granted)
 
-    made = await pipeline.admit(granted, hooks=deciding(decision))
+    made = await pipeline.readmit(granted, hooks=deciding(decision))
 
     assert is_call(made) if kind is None else isinstance(made, kind)
 
@@ -96,8 +96,8 @@ async def test_edited_arguments_are_validated() -> None:
     call = await prepared(pipeline, scope)
 
     with pytest.raises(InvalidArguments):
-        await pipeline.admit(call, arguments={"amount": "x"})
-    edited = await pipeline.admit(call, arguments={"amount": 4})
+        await pipeline.readmit(call, arguments={"amount": "x"})
+    edited = await pipeline.readmit(call, arguments={"amount": 4})
 
     assert is_call(edited)
     assert edited.arguments == {"amount": 4}

@@ -710,7 +710,7 @@ async def test_a_call_that_has_ended_is_not_admitted_again() -> None:
     await pipeline.run(call)
 
     with pytest.raises(CallStateError):
-        await pipeline.admit(call, arguments={"amount": 6})
+        await pipeline.readmit(call, arguments={"amount": 6})
 
     assert call.arguments["amount"] == 5
 

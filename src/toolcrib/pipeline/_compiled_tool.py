@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from toolcrib.hooks import DecisionHook
 
 Reading: TypeAlias = Literal["json", "python"]
-_BEFORE_READING = ("resolve", "validate")  # the arguments
-_MOST_LISTS = 100  # of gates, for runs with different ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +112,6 @@ class CompiledTool:
         self.wants_ctx = bool(steps or self.streaming or entry.post or self.deliveries or entry.runners or supplies)
         self.has_secrets = self._has_secrets()
         self.may_quote_secrets = supplies or self.has_secrets
-
-    def list_gates(self, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]) -> GateList:
-        """Return the gates for one occasion, made once for all runs that have the same.
-
-        Args:
-            steps: All of them, in order.
-            occasion: Why a call passes them.
-            of_run: Those of the run.
-        """
-        chosen = [step for step in steps if occasion in step.occasions]
-        before = tuple(step for step in chosen if step.stage in _BEFORE_READING)
-        approve = tuple(step for step in chosen if step.stage == "approve")
-        after = tuple(step for step in chosen if step not in before and step not in approve)
-        read = any(step.reads_host_arguments for step in steps if step.stage not in _BEFORE_READING)
-        gates = GateList(before, after, approve, read, not chosen)
-        known = self.lists[occasion]
-        if len(known) >= _MOST_LISTS:
-            known.clear()
-        known[of_run] = gates
-        return gates
 
     def _injects(self) -> bool:
         try:

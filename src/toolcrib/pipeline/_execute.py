@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,7 +11,7 @@ from typing import Any
 
 from toolcrib import approvals
 from toolcrib import hooks as _hooks
-from toolcrib.calls import Outcome, jsonable
+from toolcrib.calls import Outcome
 from toolcrib.errors import (
     ApprovalDenied,
     ApprovalError,
@@ -21,15 +19,14 @@ from toolcrib.errors import (
     CallStateError,
     HookError,
     NotCallable,
-    ResultNotSerializable,
     ToolCancelled,
     exception_of,
 )
 from toolcrib.hooks import GateStep, HookRaised
 from toolcrib.pipeline._approve import Begun, is_earlier, settle
 from toolcrib.pipeline._call import NO_HISTORY
-from toolcrib.pipeline._failures import error_shapes, failure
-from toolcrib.pipeline._finish import apply_post_value, close, deliver, deliver_reports, set_result
+from toolcrib.pipeline._failures import failure
+from toolcrib.pipeline._finish import apply_post_value, close, deliver, deliver_reports, note_end, set_result
 from toolcrib.pipeline._gates import ask_gates, run_steps
 from toolcrib.pipeline._live_call import LiveCall, ask_about
 from toolcrib.pipeline._run import BeginStep, Run
@@ -412,10 +409,6 @@ def _is_new_to_store(call: LiveCall) -> bool:
 
 # --- what the run's approval store is told of an execution
 
-_log = logging.getLogger("toolcrib.pipeline")
-
-_MOST_CHARS = 1_000_000  # of a result that is stored, as JSON
-
 
 class BegunBefore(ApprovalRequired):
     """The call was begun before, in this process or in another: its tool does not run now."""
@@ -452,21 +445,6 @@ async def note_begin(call: LiveCall) -> None:
     call.execution = replace(call.execution, noted="begun")
 
 
-async def note_end(call: LiveCall) -> None:
-    """Record the end of an executed call before anyone outside has its result; also of one that the host executed."""
-    store, request = call.run.approvals, call.request
-    if store is None or request is None or call.execution.noted == "ended":
-        return
-    if call.execution.noted is None and (call.error is not None or await store.begin(request, call.grant) is not None):
-        return  # it failed before its tool began, or began elsewhere
-    call.execution = replace(call.execution, noted="ended")
-    try:
-        await store.end(request, call.grant, _result_of(call))
-    except BaseException as error:  # the store is the user's code; the call was executed, and stays in doubt there
-        cause = error if isinstance(error, Exception) else exception_of(error)  # a newer form is no reason to wait
-        _log.error("it could not be noted that the call %s of `%s` has ended", call.id, call.name, exc_info=cause)
-
-
 async def note_interruption(call: LiveCall) -> None:
     """Record that a call which was begun was broken off, also where its task is cancelled meanwhile."""
     store, request = call.run.approvals, call.request
@@ -481,14 +459,3 @@ async def forget_begin(call: LiveCall) -> None:
     if store is not None and request is not None and call.execution.noted == "begun" and call.grant is None:
         call.execution = replace(call.execution, noted=None)
         await store.undo(request)
-
-
-def _result_of(call: LiveCall) -> Mapping[str, Any] | None:
-    """Return the result of an executed call as JSON shapes; None where it has no such form, or is too long."""
-    if call.error is not None:
-        return error_shapes(call, call.error)
-    try:
-        result = {"value": jsonable(call.value, call.plan.name, media=True)}
-    except ResultNotSerializable:
-        return None
-    return result if len(json.dumps(result)) <= _MOST_CHARS else None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
@@ -12,15 +14,18 @@ from typing import Any, cast
 
 from toolcrib import calls, record
 from toolcrib import hooks as _hooks
-from toolcrib.calls import Completed, Failed, KeptResult, Outcome, Suspended, ToolCall
-from toolcrib.errors import HookError
+from toolcrib.calls import Completed, Failed, KeptResult, Outcome, Suspended, ToolCall, jsonable
+from toolcrib.errors import HookError, ResultNotSerializable, exception_of
 from toolcrib.pipeline._call import Call
 from toolcrib.pipeline._compiled_tool import CompiledTool
-from toolcrib.pipeline._failures import tool_failure
+from toolcrib.pipeline._failures import error_shapes, tool_failure
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._run import Run
 from toolcrib.schema import RunContext
 from toolcrib.toolsets import ToolEntry
+
+_MOST_CHARS = 1_000_000  # of a result that is stored, as JSON
+_log = logging.getLogger("toolcrib.pipeline")
 
 
 def context_of(call: LiveCall) -> RunContext[Any]:
@@ -164,9 +169,37 @@ def _shown_limit(plan: CompiledTool, run: Run) -> int | None:
     return None if is_whole else plan.max_result_chars
 
 
+async def note_end(call: LiveCall) -> None:
+    """Record the end of an executed call before anyone outside has its result; also of one that the host executed."""
+    store, request = call.run.approvals, call.request
+    if store is None or request is None or call.execution.noted == "ended":
+        return
+    if call.execution.noted is None and (call.error is not None or await store.begin(request, call.grant) is not None):
+        return  # it failed before its tool began, or began elsewhere
+    call.execution = replace(call.execution, noted="ended")
+    try:
+        await store.end(request, call.grant, _result_of(call))
+    except BaseException as error:  # the store is the user's code; the call was executed, and stays in doubt there
+        cause = error if isinstance(error, Exception) else exception_of(error)  # a newer form is no reason to wait
+        _log.error("it could not be noted that the call %s of `%s` has ended", call.id, call.name, exc_info=cause)
+
+
+def _result_of(call: LiveCall) -> Mapping[str, Any] | None:
+    """Return the result of an executed call as JSON shapes; None where it has no such form, or is too long."""
+    if call.error is not None:
+        return error_shapes(call, call.error)
+    try:
+        result = {"value": jsonable(call.value, call.plan.name, media=True)}
+    except ResultNotSerializable:
+        return None
+    return result if len(json.dumps(result)) <= _MOST_CHARS else None
+
+
 async def finish(call: LiveCall) -> Outcome:
     """Pass the result or the exception of an executed call through post hooks and deliveries, and close its record."""
     failed: Outcome | None = None
+    if call.is_noted:
+        await note_end(call)
     if call.plan.buffered_post_hooks and call.state == "executed":
         with call, call.activate():
             failed = await _apply_post(call)

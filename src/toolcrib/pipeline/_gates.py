@@ -39,6 +39,8 @@ _LOST = (
     "the call came from JSON, in which such hooks are not, so that edited arguments cannot be shown to them; give them "
     "again with `apply_hooks(hooks)` before the edit, or put them on the toolset"
 )
+_BEFORE_READING = ("resolve", "validate")  # the arguments
+_MOST_LISTS = 100  # of gates, for runs with different ones
 _log = logging.getLogger("toolcrib.hooks")
 
 
@@ -225,7 +227,31 @@ def gates_of(call: LiveCall, occasion: Occasion = "new") -> GateList:
     gates = call.plan.lists[occasion].get(steps)
     if gates is None:
         refusals = call.plan.toolset.refusals_of(steps)
-        gates = call.plan.list_gates(_ordered((*refusals, *call.plan.steps), steps), occasion, steps)
+        gates = _list_gates(call.plan, _ordered((*refusals, *call.plan.steps), steps), occasion, steps)
+    return gates
+
+
+def _list_gates(
+    plan: CompiledTool, steps: tuple[GateStep, ...], occasion: Occasion, of_run: tuple[GateStep, ...]
+) -> GateList:
+    """Return the gates for one occasion, made once for all runs that have the same.
+
+    Args:
+        plan: The tool.
+        steps: All of them, in order.
+        occasion: Why a call passes them.
+        of_run: Those of the run.
+    """
+    chosen = [step for step in steps if occasion in step.occasions]
+    before = tuple(step for step in chosen if step.stage in _BEFORE_READING)
+    approve = tuple(step for step in chosen if step.stage == "approve")
+    after = tuple(step for step in chosen if step not in before and step not in approve)
+    read = any(step.reads_host_arguments for step in steps if step.stage not in _BEFORE_READING)
+    gates = GateList(before, after, approve, read, not chosen)
+    known = plan.lists[occasion]
+    if len(known) >= _MOST_LISTS:
+        known.clear()
+    known[of_run] = gates
     return gates
 
 

@@ -28,15 +28,23 @@ from toolcrib.errors import (
     refuse_unknown_options,
 )
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline._admit import admit, admit_at_once, admit_edited, admit_more
+from toolcrib.pipeline._admit import (
+    admit,
+    admit_at_once,
+    admit_edited,
+    admit_more,
+    check_answer,
+    ids_of,
+    recover_call,
+    restored_call,
+)
 from toolcrib.pipeline._approve import Answer
 from toolcrib.pipeline._call import Call
-from toolcrib.pipeline._execute import begin, execute, execution_outcome, note_end, process_value, values_of
+from toolcrib.pipeline._execute import begin, execute, execution_outcome, process_value, values_of
 from toolcrib.pipeline._failures import invalid_arguments, not_allowed, not_offered, unknown
 from toolcrib.pipeline._finish import LateValues, close, completed_outcome, conclude, finish, refuse, set_result
 from toolcrib.pipeline._live_call import LiveCall
 from toolcrib.pipeline._pipeline_tools import PipelineTools, logs_calls
-from toolcrib.pipeline._recover import check_answer, ids_of, recover_call, require_fitting_edit, restored_call
 from toolcrib.pipeline._run import Run, require_run
 
 Stored: TypeAlias = Suspended | Call | Mapping[str, Any]
@@ -106,7 +114,7 @@ class Pipeline(PipelineTools):
             return ended
         plan, of_run = admitted.plan, admitted.run
         if plan.finish_is_async or of_run.delivery_steps or of_run.approvals is not None:
-            return await self.finish(admitted)
+            return await finish(admitted)
         return conclude(admitted)
 
     def run_sync(
@@ -169,7 +177,7 @@ class Pipeline(PipelineTools):
                                 admitted.execution = replace(admitted.execution, consumer_error=left)
                                 raise
                     ended_early = await execution_outcome(admitted)
-            outcome = await self.finish(admitted) if ended_early is None else ended_early
+            outcome = await finish(admitted) if ended_early is None else ended_early
         else:
             entry = admitted.entry if is_call(admitted) else self.toolset.entries.get(admitted.tool)
             streams = entry is not None and entry.tool.is_streaming
@@ -212,24 +220,21 @@ class Pipeline(PipelineTools):
         *,
         grant: calls.Grant | calls.Denial | None = None,
         hooks: HookSet | None = None,
-        arguments: Mapping[str, Any] | None = None,
     ) -> Call | Outcome:
         """Pass a call through every gate before the tool.
 
         Args:
-            call: A new call, one that `receive` has read, a suspended one, or one that was admitted and not executed:
-                that is asked about by these hooks alone, or by every hook again where `arguments` are given.
+            call: A new call, or one that `receive` has read; a stored one is recovered, and one that was admitted stays
+                so.
             run: The run it belongs to; a new one when None. A call that was received has its run.
             grant: The answer to the approval request of this call, if it is known.
-            hooks: Decision hooks for this call alone, asked before the others.
-            arguments: The host's arguments in the place of those that came with the call.
+            hooks: Decision hooks for this call alone, asked before the others; of a call that is new.
 
         Returns:
             The call, `admitted`, for `execute`; or the outcome, when a gate ends it.
 
         Raises:
             CallStateError: The call has ended, or was begun.
-            InvalidArguments: The host's arguments do not fit; the call is as it was.
         """
         if isinstance(call, ToolCall):
             arrived = self._arrived(call, Run() if run is None else run)
@@ -240,18 +245,41 @@ class Pipeline(PipelineTools):
             return await self.recover(call, run, grant=grant)
         else:
             live, read = _live(call), True
-            if live.done_before:
+            if live.done_before or live.state == "admitted":
                 return live
-            if live.state not in ("received", "admitted"):
-                raise CallStateError(live.name, live.id, live.state)
-        if arguments is not None:
-            live.edit(arguments)
+            _require_open(live)
+            live.trace = self._trace(live.received, live.run, live.plan)
         if hooks is not None:
             live.extra_hooks = (*live.extra_hooks, hooks)
+        return admit_at_once(live, read) or await admit(live, grant, read=read)
+
+    async def readmit(
+        self, call: Call, *, hooks: HookSet | None = None, arguments: Mapping[str, Any] | None = None
+    ) -> Call | Outcome:
+        """Ask gates about a call that was admitted and not executed: further hooks, or all hooks about an edit.
+
+        Args:
+            call: The call; one that was only received is admitted.
+            hooks: Decision hooks for this call alone, which are asked besides.
+            arguments: The host's arguments in the place of those that it has: every hook is asked about them.
+
+        Returns:
+            As `admit`.
+
+        Raises:
+            CallStateError: The call has ended, or was begun.
+            InvalidArguments: The host's arguments do not fit; the call is as it was.
+        """
+        live = _live(call)
+        if live.done_before:
+            return live
+        _require_open(live)
+        if arguments is not None:
+            live.edit(arguments)
         if live.state == "received":
-            if read:
-                live.trace = self._trace(live.received, live.run, live.plan)
-            return admit_at_once(live, read) or await admit(live, grant, read=read)
+            return await self.admit(live, hooks=hooks)
+        if hooks is not None:
+            live.extra_hooks = (*live.extra_hooks, hooks)
         if arguments is not None:
             return await admit_edited(live)
         return live if hooks is None else await admit_more(live, hooks)
@@ -324,8 +352,8 @@ class Pipeline(PipelineTools):
         self, state: Stored | ToolCall, run: Run, grant: Answer | None, begun: int, used: calls.Grant | None
     ) -> Call | Outcome:
         name, call_id = ids_of(state)
-        self.check_answer(name, grant, state, run)
         plan, received = self._plan(name), ToolCall(name, {}, call_id)
+        check_answer(plan, name, grant, state, run)
         trace = self._trace(received, run, plan)
         if plan is None:
             return refuse(run, received, trace, unknown(self.toolset, received, run))
@@ -351,15 +379,7 @@ class Pipeline(PipelineTools):
             InvalidOutput: The result is not of the type that the tool of this name declares.
             TypeError: It is not an answer.
         """
-        plan = self._plan(name)
-        check_answer(plan, name, answer)
-        if (
-            plan is not None
-            and state is not None
-            and isinstance(answer, calls.Grant)
-            and answer.override_args is not None
-        ):
-            require_fitting_edit(plan, state, Run() if run is None else run, answer)
+        check_answer(self._plan(name), name, answer, state, run)
 
     # --- execute: step 6
 
@@ -396,10 +416,7 @@ class Pipeline(PipelineTools):
 
     async def finish(self, call: Call) -> Outcome:
         """Run the post hooks on the result or the exception of an executed call, and close its record."""
-        live = _live(call)
-        if live.is_noted:
-            await note_end(live)
-        return await finish(live)
+        return await finish(_live(call))
 
     def finish_now(self, call: Call) -> Outcome | None:
         """Return the result of `finish` at once; None where something must be awaited, and nothing was done."""
@@ -452,6 +469,12 @@ class Pipeline(PipelineTools):
 def is_call(step_result: Call | Outcome) -> TypeIs[Call]:
     """Return whether a step of the pipeline returned the call, and not its outcome."""
     return isinstance(step_result, LiveCall)
+
+
+def _require_open(call: LiveCall) -> None:
+    """Check that a call has neither ended nor begun; raises CallStateError."""
+    if call.state not in ("received", "admitted"):
+        raise CallStateError(call.name, call.id, call.state)
 
 
 def _live(call: Call) -> LiveCall:

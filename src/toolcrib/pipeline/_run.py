@@ -283,7 +283,7 @@ class Run(RunState):
     def client_of(self, ctx: RunContext[Any]) -> schema.CallClient:
         """Return the client of a call, with the host in its place where it lacks something."""
         return tools.LinkedClient(
-            ctx, self.channel.client, self.channel.sample, self.read if self.feature_parts else None
+            ctx, self.channel.client, self.channel.sample, self.read_input if self.feature_parts else None
         )
 
     def context(self) -> RunContext[Any]:

@@ -360,7 +360,7 @@ async def ask(call: DecodedCall[Any], hooks: HookSet | None = None) -> None:
         return
     edited = edited_arguments(call)
     if edited is not None or hooks is not None or not was_asked(call):
-        _take(call, await call.pipeline.admit(required_call(call), hooks=hooks, arguments=edited))
+        _take(call, await call.pipeline.readmit(required_call(call), hooks=hooks, arguments=edited))
 
 
 def check_answer(call: DecodedCall[Any], answer: Grant | Denial | None) -> None:
