@@ -166,9 +166,10 @@ def explain_options(
 
         @wraps(function)
         async def checked_async(*args: Any, **options: Any) -> Any:
-            args = its.read(args, options)
-            if (wrong := its.wrong_class(args, options)) is not None:
-                raise wrong
+            if options or len(args) != its.without_options:
+                args = its.read(args, options)
+                if (wrong := its.wrong_class(args, options)) is not None:
+                    raise wrong
             return await function(*args, **options)
 
         if isinstance(target, type):
@@ -205,6 +206,8 @@ class _Options:
         self._first = int(names[:1] == ("self",))  # of a method
         self._positional: tuple[str, ...] = names[: code.co_argcount]
         self._required = names[self._first : code.co_argcount - len(function.__defaults__ or ())]
+        # how many values a call has that gives no option and lacks none; no call has -1
+        self.without_options = -1 if missing and self._required else self._first
         self._most = len(names) if code.co_flags & CO_VARARGS else code.co_argcount
         if code.co_flags & CO_VARKEYWORDS:
             of_model = getattr(target, "__dataclass_fields__", None)  # of pydantic's

@@ -19,7 +19,7 @@ from toolcrib.hooks import HookSet
 from toolcrib.pipeline._approve import Answer, approve, reason_of_doubt, settle, wrong_edit
 from toolcrib.pipeline._arguments import changed_since, restored_arguments, unread_arguments
 from toolcrib.pipeline._call import Approval, Call, History
-from toolcrib.pipeline._compiled_tool import CompiledTool
+from toolcrib.pipeline._compiled_tool import CompiledTool, GateList
 from toolcrib.pipeline._failures import failure, invalid_arguments, stored_error
 from toolcrib.pipeline._finish import close, refuse
 from toolcrib.pipeline._gates import (
@@ -56,7 +56,7 @@ def admit_at_once(call: LiveCall, read: bool = False) -> LiveCall | Outcome | No
     except BaseException as error:  # quicker than `with call:`, on the way of every call
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- it is the same error, or has it as its cause
-    return _close_or_admit(call, refused)
+    return _close_or_admit(call, refused, gates)
 
 
 async def admit(
@@ -79,7 +79,7 @@ async def admit(
     except BaseException as error:  # as above
         call.close_cancelled()
         raise exception_of(error)  # noqa: B904 -- as above
-    return _close_or_admit(call, refused)
+    return _close_or_admit(call, refused, gates)
 
 
 async def admit_edited(call: LiveCall) -> LiveCall | Outcome:
@@ -87,7 +87,7 @@ async def admit_edited(call: LiveCall) -> LiveCall | Outcome:
     with call:
         refused = await pass_edited(call)
         refused = await approve(call, None, occasion="edited") if refused is None else refused
-    return _close_or_admit(call, refused)
+    return _close_or_admit(call, refused, gates_of(call, "edited"))
 
 
 async def admit_more(call: LiveCall, hooks: HookSet) -> LiveCall | Outcome:
@@ -100,17 +100,17 @@ async def admit_more(call: LiveCall, hooks: HookSet) -> LiveCall | Outcome:
             if call.ctx is not None:
                 call.ctx.approved = False
             refused = await approve(call, None, occasion="edited")
-    return _close_or_admit(call, refused)
+    return _close_or_admit(call, refused, gates_of(call, "edited"))
 
 
-def _close_or_admit(call: LiveCall, refused: Outcome | None) -> LiveCall | Outcome:
+def _close_or_admit(call: LiveCall, refused: Outcome | None, gates: GateList) -> LiveCall | Outcome:
     """Close a call that a gate refused; move any other to `admitted`: its arguments are final from here on."""
     if refused is not None:
         return close(call, refused)
     if call.state != "executed":  # as the run's store or an approver says
         call.state = "admitted"
-        is_shared = call.plan.has_wrappers or call.args.is_shared
-        if call.approval.digest is not None or (is_shared and gates_of(call).read_host_arguments):
+        is_seen = gates.read_host_arguments and (call.plan.has_wrappers or call.args.is_shared)
+        if is_seen or call.approval.digest is not None:
             call.execution = replace(call.execution, seal=call.args.digest)
     return call
 
@@ -279,7 +279,7 @@ async def recover_call(
     call.enter(dict(call.metadata))
     with call:
         refused = await _recheck(call, grant)
-    return _close_or_admit(call, refused)
+    return _close_or_admit(call, refused, gates_of(call, "recovered"))
 
 
 async def _recover_in_doubt(
@@ -299,7 +299,7 @@ async def _recover_in_doubt(
         refused = None if edited is None else await override(call, edited)  # it began with these
         if refused is None:
             refused = await _resolve_doubt(call, attached, used)
-    return _close_or_admit(call, refused)
+    return _close_or_admit(call, refused, gates_of(call, "recovered"))
 
 
 async def _recheck(call: LiveCall, attached: Answer | None) -> Outcome | None:

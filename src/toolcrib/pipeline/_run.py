@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from inspect import isawaitable, iscoroutine, signature
 from operator import attrgetter
 from types import MappingProxyType
@@ -150,7 +150,7 @@ class Run(RunState):
             or approvals is not None
             or available is not None
             or provide
-            or channel is not DEFAULT_CHANNEL
+            or type(channel) is not Channel
             or durability is not DEFAULT_DURABILITY
             or not (principal is None or type(principal) is str)
         ):
@@ -407,10 +407,18 @@ def run_for(run: Run | None, entry: str, *, run_id: str = "", **options: Any) ->
         require_run(run)
         return run.view(**options, **({"entry": entry} if run.channel.entry == DEFAULT_CHANNEL.entry else {}))
     outer = current_run()
+    if outer is None and not options:
+        return Run(run_id, channel=_channel_of(entry))
     if outer is None:
         return Run(run_id, **_grouped({"entry": entry, **options}, DEFAULT_CHANNEL, DEFAULT_DURABILITY))
     new = {"entry": entry, "available": None, "parent_id": None, "recorder": None, "reader": MODEL}
     return outer.view(**{**new, **options})
+
+
+@lru_cache(maxsize=64)
+def _channel_of(entry: str) -> Channel:
+    """Return the channel of a run whose calls come in a way; one for all such runs, as it is frozen."""
+    return Channel(entry=entry)
 
 
 def _grouped(options: Mapping[str, Any], channel: Channel, durability: Durability) -> dict[str, Any]:

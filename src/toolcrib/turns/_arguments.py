@@ -17,6 +17,7 @@ from toolcrib.schema import ToolSpec
 from toolcrib.tools import Tool, is_thunk
 
 _log = logging.getLogger("toolcrib.turns")
+_NUMBERS = frozenset({int, float})  # an abstract class takes long to say what an object is
 
 
 def checked_tool(tool: object) -> Tool[..., Any]:
@@ -28,11 +29,11 @@ def checked_tool(tool: object) -> Tool[..., Any]:
 
 def require_options(timeout: object, kwargs: object, metadata: object) -> None:
     """Raise TypeError for options of a turn that are of other classes, as arguments in the place of the timeout."""
-    if isinstance(timeout, Mapping | Sequence):
+    if timeout is not None and type(timeout) not in _NUMBERS and isinstance(timeout, Mapping | Sequence):
         raise TypeError(f"a turn: timeout is {timeout!r:.80}; arguments are given as in Turn(tool, kwargs={{...}})")
-    if not isinstance(kwargs, Mapping | None):
+    if type(kwargs) is not dict and not isinstance(kwargs, Mapping | None):
         raise TypeError(f"a turn: kwargs is {kwargs!r:.80}; give arguments by name, as in kwargs={{'cents': 4200}}")
-    if not isinstance(metadata, Mapping | None):
+    if metadata is not None and not isinstance(metadata, Mapping):
         raise TypeError(f"a turn: metadata is {metadata!r:.80}; give values by name, as in metadata={{'order': 'A7'}}")
 
 
