@@ -25,7 +25,7 @@ Answer: TypeAlias = "calls.Grant | calls.Denial"
 
 
 class Begun(NamedTuple):
-    """How a call has begun, as the run's store knows: in another process, or earlier in this one.
+    """Entry of the run's store by which a call has begun: in another process, or earlier in this one.
 
     Attributes:
         entry: The entry of the store, of the call or of an equal one.

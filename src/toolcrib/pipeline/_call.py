@@ -182,7 +182,7 @@ class Call(Protocol):
         ...
 
     def add_facts(self, facts: Mapping[str, Any]) -> None:
-        """Add what an approver is shown besides the arguments, by name; used by gates of the call alone."""
+        """Add facts that an approver is shown besides the arguments, by name; used by gates of the call alone."""
         ...
 
     def asked_origins(self, gate: str) -> Sequence[Mapping[str, str]]:
