@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import time
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -174,3 +174,41 @@ REFUSED: Mapping[str, tuple[Callable[[], object], str]] = {
 def test_what_would_limit_or_guard_nothing_is_refused(give: Callable[[], object], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         give()
+
+
+class _Unhashable(type):
+    __hash__ = None  # pyright: ignore[reportAssignmentType] -- as where a class of classes says what is equal
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ({"flag": True}, {"flag": "yes"}),
+        ({"flag": True}, {"flagg": True}),
+        ({"word": "a"}, {"word": "c"}),
+        ({"names": ["a"]}, {"names": [5]}),
+        ({"names": ["a"]}, {"names": "a"}),
+        ({"flag": True}, {"flag": _Unhashable("Odd", (), {})()}),
+    ],
+)
+async def test_options_that_were_right_once_are_checked_again(right: dict[str, Any], wrong: dict[str, Any]) -> None:
+    @explain_options()
+    async def give(*, flag: bool = False, word: Literal["a", "b"] = "a", names: Sequence[str] = ()) -> int:
+        return flag + len(word) + len(names)
+
+    for _ in range(2):
+        await give(**right)
+
+    for _ in range(2):
+        with pytest.raises((TypeError, ValueError), match=r"flag|word|names"):
+            await give(**wrong)
+
+
+async def test_a_generator_is_read_once_also_where_one_was_given_before() -> None:
+    @explain_options()
+    async def give(*, names: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+        return list(names), list(names)
+
+    given = [await give(names=(name for name in ("a", "b"))) for _ in range(3)]  # pyright: ignore[reportArgumentType]
+
+    assert given == [(["a", "b"], ["a", "b"])] * 3

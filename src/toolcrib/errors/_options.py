@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import wraps
 from importlib import import_module
@@ -118,6 +119,7 @@ _SECRET: Final = re.compile("credential|header|environment|key|password|secret|t
 _DATA: Final = (*_TEXTS, int, float, Mapping, list, tuple, Set, PurePath, type, FunctionType, BuiltinFunctionType)
 """Values that have the methods of no protocol. Others may have them, whatever their class is."""
 _MOST_SHOWN = 4  # options by name, of what was given too many values
+_MOST_TAKEN = 100  # kinds of calls of one function that are known to be right
 _SEVERAL = re.compile(r"\b(?:Iterable|Sequence|Collection|Set|tuple|list|set|frozenset)\b")
 _MOST_STEPS = 3  # from a function to the class that has the option: `run=Run(channel=Channel(errors=...))`
 
@@ -147,6 +149,9 @@ def explain_options(
 
         @wraps(function)
         def constructed(*args: Any, **options: Any) -> None:
+            if its.takes(args, options):
+                function(*args, **options)
+                return
             args = its.read(args, options)
             wrong = its.wrong_class(args, options)
             try:
@@ -159,14 +164,15 @@ def explain_options(
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
-            args = its.read(args, options)
-            if (wrong := its.wrong_class(args, options)) is not None:
-                raise wrong
+            if not its.takes(args, options):
+                args = its.read(args, options)
+                if (wrong := its.wrong_class(args, options)) is not None:
+                    raise wrong
             return function(*args, **options)
 
         @wraps(function)
         async def checked_async(*args: Any, **options: Any) -> Any:
-            if options or len(args) != its.without_options:
+            if not its.takes(args, options):
                 args = its.read(args, options)
                 if (wrong := its.wrong_class(args, options)) is not None:
                     raise wrong
@@ -206,8 +212,7 @@ class _Options:
         self._first = int(names[:1] == ("self",))  # of a method
         self._positional: tuple[str, ...] = names[: code.co_argcount]
         self._required = names[self._first : code.co_argcount - len(function.__defaults__ or ())]
-        # how many values a call has that gives no option and lacks none; no call has -1
-        self.without_options = -1 if missing and self._required else self._first
+        self._taken: set[tuple[Any, ...]] = set()  # classes of values, and names, that were found right
         self._most = len(names) if code.co_flags & CO_VARARGS else code.co_argcount
         if code.co_flags & CO_VARKEYWORDS:
             of_model = getattr(target, "__dataclass_fields__", None)  # of pydantic's
@@ -218,6 +223,13 @@ class _Options:
         self._kinds = OptionKinds(self._annotations, target.__module__)
         self._methods: Mapping[str, Any] = vars(target) if is_class else _NOTHING
         self._by_name_alone = [name for name in names[code.co_argcount :] if name in self._known and name[0] != "_"]
+
+    def takes(self, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+        """Return whether options are known to be right by their names and classes: such were given before."""
+        try:
+            return (*map(type, args), *options, *map(type, options.values())) in self._taken
+        except TypeError:  # a class whose own class has no hash
+            return False
 
     def read(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
         """Check options, and return the values by position; in the place of an iterator there is a tuple of its values.
@@ -248,12 +260,14 @@ class _Options:
 
     def wrong_class(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> TypeError | None:
         """Return the error for the first option whose value is of another class than it takes; None for none."""
-        if not options and len(args) == self._first:
-            return None
-        for option, value in (*zip(self._positional, args, strict=False), *options.items()):
+        given = (*zip(self._positional, args, strict=False), *options.items())
+        for option, value in given:
             wrong = self._kinds.wrong_class(self.name, option, value)
             if wrong is not None:
                 return wrong
+        if len(self._taken) < _MOST_TAKEN and all(self._kinds.looks_at_classes(*item) for item in given):
+            with suppress(TypeError):  # as above
+                self._taken.add((*map(type, args), *options, *map(type, options.values())))
         return None
 
     def _too_many(self) -> TypeError:
@@ -289,6 +303,11 @@ class OptionKinds:
         kind = _kind_of(annotation, vars(sys.modules[self._module]))
         self._kinds[option] = kind if kind.words or kind.takes_several or kind.classes else None
         return self._kinds[option]
+
+    def looks_at_classes(self, option: str, value: Any) -> bool:
+        """Return whether nothing but its class says if an option takes a value, and nothing is put in its place."""
+        kind = self.of(option, value)
+        return kind is None or not (kind.words or kind.takes_several or kind.has_texts)
 
     def wrong_class(self, owner: str, option: str, value: Any) -> TypeError | None:
         """Return the error for a value of another class, where `read` leaves it; of its `fn` a decorator says more."""
