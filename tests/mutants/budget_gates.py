@@ -133,8 +133,8 @@ BUDGET_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "the outcome of a gate before a tool begins",
-        _EXECUTE,
-        "        return call.close(error.outcome)\n",
+        "pipeline/_execute.py",
+        "        return error.outcome\n",
         "        return None\n",
         _OF_SEAM,
     ),

@@ -263,7 +263,7 @@ CODE_GATES: tuple[Gate, ...] = (
     Gate(
         "question about a call in doubt",
         "pipeline/_admit.py",
-        "    refused = await answered(call, [reason_of_doubt(call)], attached)\n",
+        "    refused = await settle(call, [reason_of_doubt(call)], attached)\n",
         "    refused = None\n",
         ("tests/pipeline/test_recover.py", "tests/code/test_journal.py"),
     ),

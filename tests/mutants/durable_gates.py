@@ -107,7 +107,7 @@ DURABLE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "one question about a call in doubt",
-        "pipeline/_approve.py",
+        "pipeline/_live_call.py",
         'uuid5(NAMESPACE_URL, f"toolcrib:in-doubt:{key}")',
         "uuid4()",
         ("tests/pipeline/test_recover.py", "tests/adapters/dbos/test_once.py"),

@@ -346,7 +346,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         "approval on resuming",
         "pipeline/_admit.py",
-        "        return await answered(call, reasons or [reason], attached, lapsed=not reasons)\n",
+        "        return await settle(call, reasons or [reason], attached, lapsed=not reasons)\n",
         "        return None\n",
     ),
     Gate(
@@ -365,16 +365,16 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "arguments that hooks saw at the execution",
-        "pipeline/_live_call.py",
-        "if self.approval.digest is not None or (gated and (self.plan.has_wrappers or self.args.is_shared)):",
-        "if self.approval.digest is not None:",
+        "pipeline/_admit.py",
+        "        if is_seen or call.approval.digest is not None:\n",
+        "        if call.approval.digest is not None:\n",
         _OF_EXECUTIONS,
     ),
     Gate(
         "objects of the host that hooks saw at the execution",
-        "pipeline/_live_call.py",
-        "(self.plan.has_wrappers or self.args.is_shared)",
-        "self.plan.has_wrappers",
+        "pipeline/_admit.py",
+        "(call.plan.has_wrappers or call.args.is_shared)",
+        "call.plan.has_wrappers",
         _OF_EXECUTIONS,
     ),
     Gate(
@@ -468,7 +468,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "two people: the one who asks, by the other ids of a token",
-        "pipeline/_approve.py",
+        "pipeline/_live_call.py",
         "requester_ids=tuple(dict.fromkeys(known_ids)) if needed > 1 else (),",
         "",
         ("tests/approvals/test_separation_of_duties.py",),
@@ -532,7 +532,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "key of digests that processes with a store share",
-        "pipeline/_admit.py",
+        "pipeline/_gates.py",
         "refused = await _load_digest_key(call)",
         "pass",
         ("tests/pipeline/test_secret_digests.py",),
@@ -952,7 +952,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "redaction of what did not fit",
-        "pipeline/_admit.py",
+        "pipeline/_gates.py",
         "None if call.plan.spec.has_secrets else lenient(call.received.arguments)",
         "lenient(call.received.arguments)",
     ),

@@ -25,8 +25,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "results are remembered",
-        "pipeline/_live_call.py",
-        "        if self.run.feature_parts:\n            self._give_to_features(outcome)\n",
+        "pipeline/_finish.py",
+        "    if call.run.feature_parts:\n        _give_to_features(call, outcome)\n",
         "",
         _PIPELINE,
     ),
@@ -250,8 +250,8 @@ PROVENANCE_GATES: tuple[Gate, ...] = (
     Gate(
         "a standing grant that serves a run may be taken back",
         "pipeline/_approve.py",
-        "() if is_older else call.approval.origins.items()",
-        "call.approval.origins.items()",
+        "    if call.request is None or not is_earlier(grant, call.request):",
+        "    if True:",
         _GRANTS,
     ),
     Gate(

@@ -220,7 +220,7 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "every gate for input that its host edited",
         "pipeline/_pipeline.py",
-        "            return await pass_edited(live)\n",
+        "            return await admit_edited(live)\n",
         "            return live\n",
         ("tests/rounds/test_edited.py", "tests/rounds"),
     ),
@@ -241,8 +241,8 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     Gate(
         "the state of a call that is admitted again",
         "pipeline/_pipeline.py",
-        """            if live.state not in ("received", "admitted"):\n""",
-        "            if False:\n",
+        '    if call.state not in ("received", "admitted"):\n',
+        "    if False:\n",
         ("tests/pipeline/test_recover.py",),
     ),
     Gate(
@@ -261,9 +261,9 @@ ROUNDS_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "one execution of a call",
-        "pipeline/_live_call.py",
-        """        self.state, self.begun = "executing", True\n""",
-        """        self.state = "executing"\n""",
+        "pipeline/_execute.py",
+        '    call.state, call.begun = "executing", True\n',
+        '    call.state = "executing"\n',
         ("tests/rounds/test_call.py", "tests/rounds"),
     ),
     Gate(

@@ -37,7 +37,7 @@ USER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "arguments of a host that a gate looks at",
-        "pipeline/_compiled_tool.py",
+        "pipeline/_gates.py",
         "read = any(step.reads_host_arguments for step in steps if step.stage not in _BEFORE_READING)",
         "read = False",
         _OF_GATES,
@@ -74,7 +74,7 @@ USER_GATES: tuple[Gate, ...] = (
     # --- the occasions
     Gate(
         "occasions of a gate",
-        "pipeline/_compiled_tool.py",
+        "pipeline/_gates.py",
         "chosen = [step for step in steps if occasion in step.occasions]",
         "chosen = [*steps]",
         _OF_GATES,
@@ -88,35 +88,35 @@ USER_GATES: tuple[Gate, ...] = (
     ),
     Gate(
         "gates about what a host edited",
-        "pipeline/_admit.py",
-        'refused = await ask_gates(call, gates_of(call, "edited").after)',
-        "refused = None",
+        "pipeline/_gates.py",
+        'return await ask_gates(call, gates_of(call, "edited").after)',
+        "return None",
         _OF_GATES,
     ),
     Gate(
         "gates about what more hooks edited",
-        "pipeline/_admit.py",
+        "pipeline/_gates.py",
         "refused = await ask_gates(call, authorize)",
         "refused = None",
         _OF_GATES,
     ),
     Gate(
         "an approved call stays approved where more hooks edit nothing",
-        "pipeline/_admit.py",
+        "pipeline/_gates.py",
         "if refused is None and call.args is not before:",
         "if refused is None:",
         _OF_GATES,
     ),
     Gate(
         "gates about what an approver overrides",
-        "pipeline/_approve.py",
+        "pipeline/_gates.py",
         "(*gates.after, *gates.approve)",
         "gates.approve",
         _OF_GATES,
     ),
     Gate(
         "gates at approve about what an approver overrides",
-        "pipeline/_approve.py",
+        "pipeline/_gates.py",
         "(*gates.after, *gates.approve)",
         "gates.after",
         _OF_GATES,
@@ -181,8 +181,8 @@ USER_GATES: tuple[Gate, ...] = (
     Gate(
         "delivery of a result that a hook or a gate gives",
         "pipeline/_finish.py",
-        "failed = await _deliver_result(call.set_result(value))",
-        "call.set_result(value)\n    failed = None",
+        "    failed = await _deliver_result(call)\n    if failed is not None:\n        return failed\n    plan",
+        "    failed = None\n    if failed is not None:\n        return failed\n    plan",
         _OF_DELIVERIES,
     ),
     Gate(
