@@ -78,6 +78,17 @@ async def test_other_process_goes_on_once(tmp_path: Path) -> None:
     assert mailbox.read == ["in"]
 
 
+async def test_answer_about_another_call_says_nothing_of_consent() -> None:
+    mailbox = Mailbox()
+    tools, run = Toolset([mailbox]), Run(principal="ann")
+    first, other = await suspended(tools, run), await suspended(tools, run)
+
+    outcome = await Pipeline(tools).run(first, run, grant=other.request.deny(by="eve", message="no"))
+
+    assert isinstance(outcome, Failed)
+    assert f"it answers the call {other.call_id}, and this is {first.call_id}" in outcome.message
+
+
 async def test_yes_of_an_approver_is_no_consent() -> None:
     mailbox, store = Mailbox(), MemoryApprovalStore()
     tools, run = Toolset([mailbox]), Run(principal="ann", approvals=store)

@@ -91,6 +91,14 @@ async def test_another_pass_asks_for_approval_again_where_it_changed_something(
     assert is_call(made) if kind is None else isinstance(made, kind)
 
 
+async def test_hooks_for_an_admitted_call_are_not_left_out_by_admit() -> None:
+    pipeline, scope = Pipeline([pay()]), Run()
+    call = await prepared(pipeline, scope)
+
+    with pytest.raises(TypeError, match=r"pipeline\.readmit\(call, hooks=hooks\)"):
+        await pipeline.admit(call, hooks=deciding(Reject("no")))
+
+
 async def test_edited_arguments_are_validated() -> None:
     pipeline, scope = Pipeline([pay()]), Run()
     call = await prepared(pipeline, scope)

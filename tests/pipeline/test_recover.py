@@ -107,6 +107,17 @@ async def test_a_call_in_doubt_is_one_request_however_often_it_is_recovered() ->
     assert first.request.id == again.request.id
 
 
+async def test_a_suspended_call_in_doubt_keeps_its_request_where_no_store_has_it() -> None:
+    pipeline, run = Pipeline([paying([])]), Run()
+    first = await pipeline.run(await begun(pipeline), run)
+
+    again = await pipeline.run(first, run)
+
+    assert isinstance(first, Suspended)
+    assert isinstance(again, Suspended)
+    assert again.request == first.request
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "expected"),
     [
@@ -604,6 +615,22 @@ async def test_of_two_copies_that_a_store_opens_which_never_saw_the_request_one_
 
     assert isinstance(first, Completed)
     assert (second, paid) == (first, [5])
+
+
+async def test_of_two_copies_of_an_admitted_call_one_is_executed() -> None:
+    paid: list[int] = []
+    pipeline, run = Pipeline([paying(paid)]), Run()
+    admitted = await pipeline.admit(ToolCall("pay", {"amount": 5}), run)
+    assert is_call(admitted)
+    first, second = [await pipeline.recover(admitted, run) for _ in range(2)]
+    assert is_call(first)
+    assert is_call(second)
+
+    await pipeline.execute(first)
+    with pytest.raises(CallStateError):
+        await pipeline.execute(second)
+
+    assert paid == [5]
 
 
 async def test_a_call_that_was_done_is_executed_by_no_step() -> None:

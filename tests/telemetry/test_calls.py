@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import json
 import threading
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import pytest
@@ -18,7 +19,7 @@ from toolcrib.approvals import approve_all, deny_all
 from toolcrib.calls import Reject, RunNormally, Suspended, ToolCall, outcome_from_dict
 from toolcrib.errors import ModelRetry
 from toolcrib.hooks import HookSet
-from toolcrib.pipeline import Channel, Pipeline, Run
+from toolcrib.pipeline import Call, Channel, Pipeline, Run
 from toolcrib.provenance import Provenance
 from toolcrib.schema import Redacted
 from toolcrib.telemetry import OtelSink
@@ -314,6 +315,24 @@ async def test_spans_of_the_tools_own_are_inside_of_the_call(watch: Watch) -> No
         await call(watch, outer, {})
 
     assert watch.tree() == {"handler": {"execute_tool outer": {"query": {}}}}
+
+
+async def test_spans_of_a_tool_within_an_executor_are_inside_of_the_call(watch: Watch) -> None:
+    tracer = watch.tracers.get_tracer("tool")
+
+    class Around:
+        async def execute(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
+            with tracer.start_as_current_span("around"):
+                return await run()
+
+    @ez_tool
+    async def outer() -> None:
+        with tracer.start_as_current_span("query"):
+            await asyncio.sleep(0)
+
+    await Pipeline([outer], sinks=[watch.sink()], executor=Around()).run(ToolCall("outer", {}))
+
+    assert watch.tree() == {"execute_tool outer": {"around": {"query": {}}}}
 
 
 async def test_so_are_those_of_hooks_and_approvers(watch: Watch) -> None:

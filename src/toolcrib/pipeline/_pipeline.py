@@ -235,6 +235,7 @@ class Pipeline(PipelineTools):
 
         Raises:
             CallStateError: The call has ended, or was begun.
+            TypeError: Hooks are given for a call that is admitted; see `readmit`.
         """
         if isinstance(call, ToolCall):
             arrived = self._arrived(call, Run() if run is None else run)
@@ -245,6 +246,11 @@ class Pipeline(PipelineTools):
             return await self.recover(call, run, grant=grant)
         else:
             live, read = _live(call), True
+            if live.state == "admitted" and hooks is not None:
+                raise TypeError(
+                    f"the call {live.id} of `{live.name}` is admitted: ask further hooks about it with "
+                    "`await pipeline.readmit(call, hooks=hooks)`"
+                )
             if live.done_before or live.state == "admitted":
                 return live
             _require_open(live)
