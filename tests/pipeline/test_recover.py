@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all
+from toolcrib.approvals import MemoryApprovalStore, approve_all, deny_all, used_answers
 from toolcrib.calls import (
     ApprovalRequest,
     Completed,
@@ -617,19 +617,19 @@ async def test_of_two_copies_that_a_store_opens_which_never_saw_the_request_one_
     assert (second, paid) == (first, [5])
 
 
-async def test_of_two_copies_of_an_admitted_call_one_is_executed() -> None:
+async def test_of_two_copies_one_is_executed_though_the_answer_that_was_used_is_forgotten() -> None:
     paid: list[int] = []
-    pipeline, run = Pipeline([paying(paid)]), Run()
-    admitted = await pipeline.admit(ToolCall("pay", {"amount": 5}), run)
-    assert is_call(admitted)
-    first, second = [await pipeline.recover(admitted, run) for _ in range(2)]
-    assert is_call(first)
-    assert is_call(second)
+    pipeline, run = Pipeline([paying(paid, requires_approval=True)]), Run()
+    waiting = await pipeline.run(ToolCall("pay", {"amount": 5}), run)
+    assert isinstance(waiting, Suspended)
 
-    await pipeline.execute(first)
+    first = await pipeline.run(waiting, run, grant=waiting.request.grant("ann"))
+    for number in range(50_000):  # as many as are kept
+        used_answers.add(f"another {number}", "used")
     with pytest.raises(CallStateError):
-        await pipeline.execute(second)
+        await pipeline.run(waiting, run, grant=waiting.request.grant("ann"))
 
+    assert isinstance(first, Completed)
     assert paid == [5]
 
 

@@ -211,9 +211,8 @@ class DurableToolkit(DbosAnswers):
         )
         recorded = engine.recorded(arguments, self.toolkit.sinks)
         if data.get("late"):
-            arguments.read(
-                ModelInput("restored", is_lost=True)
-            )  # what was read before it was written: another process has it
+            # what was read before it was written: another process has it
+            arguments.read_input(ModelInput("restored", is_lost=True))
 
         async def fence() -> None:
             with journal.waits.counted():
