@@ -260,12 +260,12 @@ class _Options:
 
     def wrong_class(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> TypeError | None:
         """Return the error for the first option whose value is of another class than it takes; None for none."""
-        given = (*zip(self._positional, args, strict=False), *options.items())
-        for option, value in given:
+        by_name = (*zip(self._positional, args, strict=False), *options.items())
+        for option, value in by_name:
             wrong = self._kinds.wrong_class(self.name, option, value)
             if wrong is not None:
                 return wrong
-        if len(self._taken) < _MOST_TAKEN and all(self._kinds.looks_at_classes(*item) for item in given):
+        if len(self._taken) < _MOST_TAKEN and all(self._kinds.looks_at_classes(*item) for item in by_name):
             with suppress(TypeError):  # as above
                 self._taken.add((*map(type, args), *options, *map(type, options.values())))
         return None
