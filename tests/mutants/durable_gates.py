@@ -26,6 +26,13 @@ _OF_PARTITIONS = ("tests/adapters/dbos/test_partitions.py",)
 _OF_PROGRAMS = ("tests/adapters/dbos/test_program.py",)
 
 DURABLE_GATES: tuple[Gate, ...] = (
+    Gate(
+        "a connection that comes back to a pool after its disposal is closed",
+        "database/_database.py",
+        "        if self._is_disposed:\n            super().dispose()\n",
+        "",
+        ("tests/database/test_pool.py",),
+    ),
     # --- a turn
     Gate(
         "decisions are asked once",

@@ -153,7 +153,6 @@ class Database:
             engine.dispose()
             cause = error.__cause__ or error
             raise (file_error(self.path, cause) if self.path else _server_error(self, cause)) from error
-        _close_late_connections(engine)
         _engines.add(engine)
         return engine
 
@@ -173,7 +172,9 @@ class Database:
                 write_ahead(connection)
         except sqlite3.Error as error:
             raise file_error(path, error) from error
-        engine = sa.create_engine(self.url, module=sqlite3, pool_size=pool, max_overflow=0, pool_timeout=BUSY_SECONDS)
+        engine = sa.create_engine(
+            self.url, module=sqlite3, poolclass=_Pool, pool_size=pool, max_overflow=0, pool_timeout=BUSY_SECONDS
+        )
         event.listen(engine, "connect", _ready_sqlite)
         name_outages(engine)
         return engine
@@ -182,6 +183,7 @@ class Database:
         engine = sa.create_engine(
             self.url.difference_update_query([ANSWER_TIMEOUT]),
             connect_args=_connect_arguments(self),
+            poolclass=_Pool,
             pool_size=pool,
             max_overflow=0,
             pool_timeout=BUSY_SECONDS,
@@ -227,6 +229,21 @@ class Database:
                 raise
             problem = "its tables are missing or of an older version, and this user may not make them"
             raise DatabaseError(str(self), problem, MIGRATE) from error
+
+
+class _Pool(sa.QueuePool):
+    """Pool that also closes the connections that were in use, or were being opened, when it was disposed of."""
+
+    _is_disposed = False
+
+    def dispose(self) -> None:
+        self._is_disposed = True
+        super().dispose()
+
+    def _do_return_conn(self, record: Any) -> None:
+        super()._do_return_conn(record)
+        if self._is_disposed:
+            super().dispose()
 
 
 _engines: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
@@ -381,26 +398,6 @@ def _connect_arguments(database: Database) -> dict[str, Any]:
     query = database.url.query
     defaults = {**CONNECTION_SETTINGS, "application_name": database.application}
     return {name: value for name, value in defaults.items() if name not in query}
-
-
-def _close_late_connections(engine: sa.Engine) -> None:
-    """Close the connections that were in use when an engine was disposed of, as they come back."""
-    disposals = 0
-
-    def disposed(engine: sa.Engine) -> None:
-        nonlocal disposals
-        disposals += 1
-
-    def connected(connection: Any, record: Any) -> None:
-        record.info["disposals"] = disposals
-
-    def came_back(connection: Any, record: Any) -> None:
-        if connection is not None and record.info.get("disposals", 0) != disposals:
-            record.invalidate()
-
-    event.listen(engine, "engine_disposed", disposed)
-    event.listen(engine, "connect", connected)
-    event.listen(engine, "checkin", came_back)
 
 
 def _ready_sqlite(connection: Any, record: Any) -> None:
