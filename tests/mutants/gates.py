@@ -289,7 +289,7 @@ GATES: tuple[Gate, ...] = (
         "validation after a decision",
         "pipeline/_gates.py",
         "call.revise(edited)",
-        "call.arguments = dict(edited)",
+        "call.args = type(call.args)(call.plan, edited, dict(edited), original=call.args)",
     ),
     Gate(
         "pre hooks",
@@ -308,7 +308,7 @@ GATES: tuple[Gate, ...] = (
         "validation after pre hooks",
         "pipeline/_gates.py",
         "call.revise(arguments)",
-        "call.arguments = arguments",
+        "call.args = type(call.args)(call.plan, arguments, arguments, original=call.args)",
     ),
     Gate(
         "post hooks",
